@@ -7,7 +7,7 @@ compares rankings by words, by each model, and by both.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,22 +18,22 @@ import numpy as np
 from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
-from aoe_train.evaluation.overlap import Overlap, overlap
+from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
 from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
-from pairkit.base.cli.progress import Display, Listener, stage
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import DataError
 from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.groups import Groups
 
 DEPTHS = (1, 5, 10, 20)
+BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 _DAYS = {"<7 days": 0, "7-29 days": 7, "30-364 days": 30, ">=365 days": 365}
 _WEIGHTS = tuple(step / 20 for step in range(21))
-BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 # Reasons to drop a pair.
 NO_TEXT = "contain a report without text"
 ABSENT = "contain an unknown report"
@@ -75,7 +75,7 @@ def sorted_reports(
 
     Raises DataError if an id is repeated or no report has a text.
     """
-    repeated = [name for name, times in Counter(ids).items() if times > 1]
+    repeated = [id_ for id_, rows in Counter(ids).items() if rows > 1]
     if repeated:
         raise DataError(
             f"{len(repeated)} ids occur in several rows, first {repeated[0]}; expected one row per report",
@@ -108,7 +108,7 @@ def build_queries(
     groups: Groups[int] = Groups()
     for split, split_pairs in pairs.items():
         dropped[split] = Counter()
-        targets[split] = {}
+        targets[split] = defaultdict(set)
         for duplicate, canonical in dict.fromkeys(split_pairs):
             reason = _reason_to_drop(reports, index, duplicate, canonical)
             if reason:
@@ -124,15 +124,14 @@ def build_queries(
                 if reports.created[query] == reports.created[target]:
                     dropped[split][SAME_TIME] += 1
                     continue
-            targets[split].setdefault(query, set()).add(target)
+            targets[split][query].add(target)
     members = {member: group for group in groups.all().values() for member in group}
-    queries: dict[str, list[DuplicateQuery]] = {}
+    queries = {}
     for split, by_query in targets.items():
-        queries[split] = []
-        for report, target_indices in sorted(by_query.items()):
-            queries[split].append(
-                _build_query(reports, report, target_indices, members[report])
-            )
+        queries[split] = [
+            _build_query(reports, report, by_query[report], members[report])
+            for report in sorted(by_query)
+        ]
     return queries, dropped
 
 
@@ -219,14 +218,12 @@ class DuplicatesTask:
 
     def ranked(self, scores: Scores) -> TaskMetrics:
         """Metrics over all queries, by the query's length, and by the time between reports."""
-        outcomes = metrics(self.queries, scores)
-        parts = {}
-        for name, rows in self._parts.items():
-            part_outcomes = {
-                metric: values[rows] for metric, values in outcomes.items()
-            }
-            parts[name] = MeanMetrics(part_outcomes), len(rows)
-        return TaskMetrics(MeanMetrics(outcomes), parts)
+        whole = MeanMetrics(metrics(self.queries, scores))
+        parts = {
+            name: (whole.of(queries), len(queries))
+            for name, queries in self._parts.items()
+        }
+        return TaskMetrics(whole, parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
@@ -294,19 +291,20 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
         ranking = scores(query)
         (first_rank[number],) = first_ranks(query, [ranking])
         precision[number] = _average_precision(query, ranking)
-    outcomes = {}
-    for depth in DEPTHS:
-        outcomes[f"recall@{depth}"] = (first_rank <= depth).astype(float)
+    outcomes = {
+        f"recall@{depth}": (first_rank <= depth).astype(float) for depth in DEPTHS
+    }
     return {**outcomes, "mrr": 1 / first_rank, "map": precision}
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
-    ranks = []
-    for scores in rankings:
-        best_target = scores[[*query.targets]].max()
-        ranks.append(1 + _count_before(scores[negative], best_target))
+    targets = [*query.targets]
+    ranks = [
+        1 + _count_before(scores[negative], scores[targets].max())
+        for scores in rankings
+    ]
     return np.array(ranks)
 
 
@@ -348,27 +346,26 @@ class _Ranking:
 
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, ndarray | None]],
+    models: Iterable[tuple[str, Embedder, Overlap | None]],
     *,
     resamples: Resampling,
-    progress: bool | Listener,
+    show: Listener,
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
-    with Display(progress) as show:
-        rows: dict[str, _Ranking] = {}
-        for words, name in BASELINES.items():
-            with stage(f"rank by {name}", show):
-                rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
-        first_model = ""
-        for name, embedder, trained in models:
-            vectors = TaskVectors(
-                embedder.encode, [task.texts], similarity=embedder.similarity
-            )
-            with stage(f"rank by {name}", show):
-                rows |= _model_rankings(task, name, vectors, first_model, trained)
-            first_model = first_model or name
-        with stage("resample", show):
-            return {name: _score(row, rows, resamples) for name, row in rows.items()}
+    rows: dict[str, _Ranking] = {}
+    for words, name in BASELINES.items():
+        with stage(f"rank by {name}", show):
+            rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
+    first_model = ""
+    for name, embedder, trained_on in models:
+        vectors = TaskVectors(
+            embedder.encode, [task.texts], similarity=embedder.similarity
+        )
+        with stage(f"rank by {name}", show):
+            rows |= _model_rankings(task, name, vectors, first_model, trained_on)
+        first_model = first_model or name
+    with stage("resample", show):
+        return {name: _score(row, rows, resamples) for name, row in rows.items()}
 
 
 def _model_rankings(
@@ -376,10 +373,9 @@ def _model_rankings(
     name: str,
     vectors: TaskVectors,
     first_model: str,
-    trained: ndarray | None,
+    trained_on: Overlap | None,
 ) -> dict[str, _Ranking]:
     """The rows of a model and its hybrids, compared with baselines and the first model."""
-    trained_on = None if trained is None else overlap(task, trained)
     by_vectors = task.by_vectors(vectors)
     compared_with = [BASELINES["bm25"]]
     if first_model:

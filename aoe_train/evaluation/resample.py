@@ -10,14 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pairkit.base.errors import ConfigError, DataError
 
-_MAX_COUNTS = 2_000_000  # in memory at a time: 16 MB
+_MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 
 
@@ -84,6 +84,13 @@ class MeanMetrics(Metrics):
         for name, values in self.outcomes.items():
             means[name] = counts @ np.asarray(values, float) / total
         return means
+
+    def of(self, examples: np.ndarray) -> Self:
+        """The metrics of some examples."""
+        outcomes = {
+            name: np.asarray(values)[examples] for name, values in self.outcomes.items()
+        }
+        return replace(self, outcomes=outcomes)
 
 
 @dataclass(frozen=True, slots=True)
