@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aoe_train.api.parameters import as_list, notes, one_or_several, options
 from pairkit.base.cli.options import INPUT, Request, parameter, takes
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from aoe_train.encoding.embedders.embedder import Function
@@ -156,9 +157,9 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         chosen = tasks.read(rules, say)
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
-        has_own_data = request.data is not None
+        gains = request.data is not None
         return evaluate_models(
-            models, chosen, resampling, gains=has_own_data, show=show, say=say
+            models, chosen, resampling, gains=gains, show=show, say=say
         )
 
 
@@ -174,6 +175,15 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
         key_env = request.api_key_env if url == request.endpoint else None
         return Endpoint(url, key_env, request.plain_http)
 
+    if request.api_key_env is not None and request.endpoint is None:
+        raise ConfigError(
+            "--api-key-env is for the server of --endpoint; give that, or leave it out"
+        )
+    has_server = request.endpoint is not None or request.against_endpoint is not None
+    if request.plain_http and not has_server:
+        raise ConfigError(
+            "--plain-http is for --endpoint or --against-endpoint; give one, or leave it out"
+        )
     return ModelRequest(
         as_list(request.model),
         request.against,
@@ -192,7 +202,7 @@ def _task_request(request: EvaluateRequest) -> TaskRequest:
     from aoe_train.evaluation.suites import TaskRequest
     from pairkit.base.settings import between_commas
 
-    tasks = request.tasks or ()
+    tasks = request.tasks
     if isinstance(tasks, str):
         tasks = between_commas(tasks)
     return TaskRequest(
@@ -207,7 +217,7 @@ def _task_request(request: EvaluateRequest) -> TaskRequest:
 
 
 def _sizes(request: EvaluateRequest) -> Sizes | None:
-    """The requested sizes of vectors; None without any."""
+    """The requested sizes of vectors; None if no option names one."""
     from pydantic import PositiveInt
 
     from aoe_train.evaluation.evaluate_models import Sizes
@@ -221,14 +231,15 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
             return [None]
         if isinstance(values, int):
             values = [values]
-        parts = values.split(",") if isinstance(values, str) else [*values]
-        return argument(name, parts, list[PositiveInt])  # type: ignore[no-any-return]
+        elif isinstance(values, str):
+            values = values.split(",")
+        return argument(name, values, list[PositiveInt])  # type: ignore[no-any-return]
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None
-    formats = [
-        named_quantize(name) for name in between_commas(request.quantize) or ["float32"]
-    ]
+    formats = between_commas(request.quantize) or ["float32"]
     return Sizes(
-        numbers("layers", request.layers), numbers("dim", request.dim), formats
+        layers=numbers("layers", request.layers),
+        dims=numbers("dim", request.dim),
+        formats=list(map(named_quantize, formats)),
     )

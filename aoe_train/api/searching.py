@@ -21,7 +21,6 @@ from pairkit.base.cli.options import (
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
@@ -105,6 +104,7 @@ def index(request: IndexRequest) -> Indexed:
     """
     from pydantic import Field
 
+    from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
@@ -134,11 +134,12 @@ def index(request: IndexRequest) -> Indexed:
     with Display(request.progress) as show:
         if has_documents:
             documents, _ = read_documents(texts, roles, show)
-            embedder = _embedder(request.model, cache=request.cache, progress=show)
-            rows = chunk_rows(documents, embedder, max_tokens, link)
         else:
             rows = read_rows(texts, roles)
-            embedder = _embedder(request.model, cache=request.cache, progress=show)
+        opened = open_model(request.model)
+        embedder = CachedEmbedder(opened, store=request.cache, progress=show)
+        if has_documents:
+            rows = chunk_rows(documents, embedder, max_tokens, link)
         encoder = local_encoder(embedder)
         if encoder is not None:
             warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
@@ -189,6 +190,7 @@ def open_index(
         DataError: A damaged index or model.
         RemoteError: The Hub could not be reached.
     """
+    from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.index_rows import recorded_model
     from pairkit.base.settings import argument
@@ -197,7 +199,7 @@ def open_index(
     if words_only:
         return SearchIndex(path, None)
     source = recorded_model(path) if model is None else model
-    return SearchIndex(path, _embedder(source, cache=False, progress=False))
+    return SearchIndex(path, open_model(source))
 
 
 @options(
@@ -232,9 +234,9 @@ def search(
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
         DataError: A blank text, or a damaged index.
     """
-    from aoe_train.searching.ranking import checked
+    from aoe_train.searching.ranking import checked_ranking
 
-    words_only = checked(top, by, weight) == "words"
+    words_only = checked_ranking(by, top, weight) == "words"
     search_index = open_index(folder, model=model, words_only=words_only)
     return search_index.search(
         text, top=top, where=where, before=before, by=by, weight=weight
@@ -298,7 +300,6 @@ def duplicates(
         ConfigError: No index, indexes of different models, or a number out of range.
         DataError: A damaged index.
     """
-    import polars as pl
     from pydantic import Field, PositiveInt
 
     from aoe_train.encoding.embedders.cached import same_model
@@ -327,20 +328,18 @@ def duplicates(
     texts = TextComparison(
         index.vectors, searcher, queries.vectors, within=against is None
     )
-    is_chosen = minimum is None
-    if is_chosen:
+    if minimum is None:
         minimum = texts.usual_minimum()
     with Display(progress) as show:
         pairs, full = texts.similar_pairs(minimum, neighbours=neighbours, show=show)
-    found = pl.DataFrame(dict(pairs))
     return NearDuplicates(
-        pairs=found,
+        pairs=pairs,
         queries=queries,
         index=index,
         full=full,
         min_cosine=minimum,
-        chosen=is_chosen,
-        highest=None if found.height else texts.highest_cosine(),
+        chosen=min_cosine is None,
+        highest=None if pairs.height else texts.highest_cosine(),
     )
 
 
@@ -446,18 +445,19 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     key = None
     if variable is not None:
         key = find_key("aoe serve", variable, os.environ, f"set {variable}").secret
-    named = (request.index, request.against)
-    folders = [
-        argument("index", folder, Path) for folder in named if folder is not None
+    folders = {"index": request.index, "against": request.against}
+    paths = [
+        argument(name, folder, Path)
+        for name, folder in folders.items()
+        if folder is not None
     ]
-    models: list[str | Path | Encoder]
-    if request.model is None:
-        models = [recorded_model(folder) for folder in folders]
-    else:
-        models = [request.model, *(recorded_model(folder) for folder in folders[1:])]
+    models: list[str | Path | Encoder] = []
+    if request.model is not None:
+        models.append(request.model)
+    models += [recorded_model(path) for path in paths[len(models) :]]
     embedders = [
         open_model(
-            str(model) if isinstance(model, Path) else model,
+            model,
             precision=named_precision(request.precision),
             layers=request.layers,
             say=notes(request.progress),
@@ -467,18 +467,9 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     return EmbeddingServer(
         embedders,
         name=request.name or embedders[0].name,
-        indexes=[SearchIndex(*each) for each in zip(folders, embedders, strict=False)],
+        indexes=list(map(SearchIndex, paths, embedders)),
         host=request.host,
         port=request.port,
         key=key,
         limits=limits,
     )
-
-
-def _embedder(
-    model: str | Path | Encoder, *, cache: bool, progress: bool | Listener
-) -> Embedder:
-    from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
-
-    opened = open_model(str(model) if isinstance(model, Path) else model)
-    return CachedEmbedder(opened, store=cache, progress=progress)

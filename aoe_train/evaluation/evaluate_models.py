@@ -233,7 +233,7 @@ def _open(
 ) -> Embedder:
     with stage(f"load {source}", show):
         model = open_model(
-            str(source) if isinstance(source, str | Path) else source,
+            source,
             endpoint=server,
             precision=request.precision,
             layers=layers,

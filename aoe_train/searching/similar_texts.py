@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -262,7 +262,7 @@ class TextComparison:
         *,
         neighbours: int,
         show: Listener,
-    ) -> tuple[Mapping[str, ndarray], int]:
+    ) -> tuple[pl.DataFrame, int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
         if self.searcher.index is None:
             blocks = self._compare_all(min_cosine)
@@ -297,7 +297,7 @@ class TextComparison:
             "place2": second[order],
             "cosine": np.minimum(cosine[order], 1),
         }
-        return ordered, int((counts > neighbours).sum())
+        return pl.DataFrame(ordered), int((counts > neighbours).sum())
 
     def _compare_all(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""

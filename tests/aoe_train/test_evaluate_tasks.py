@@ -237,7 +237,7 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
 
 def test_splits_of_a_folder(tmp_path, capsys):
     write(tmp_path / "train.jsonl", TEST)
-    with data_error(r"no split 'test'; choose one of train"):
+    with data_error(r"no split 'test'; there are train"):
         scores_of(tmp_path, split="test")
     with config_error("a file has no splits"):
         scores_of(tmp_path / "train.jsonl", split="validation")

@@ -232,7 +232,7 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
                     2, neighbours=neighbours, show=lambda _: None
                 )
                 columns = [
-                    similar[name].tolist() for name in ("place1", "place2", "cosine")
+                    similar[name].to_list() for name in ("place1", "place2", "cosine")
                 ]
                 found.append((full, *columns))
         assert found[:2] == found[2:]

@@ -42,7 +42,7 @@ _SCHEMA = Schema(
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
 _QUERY_KEYS = 500  # per query; SQLite allows at least 999
-# Per transaction: seconds of work, which a kill may lose.
+# Limits of a transaction. A kill loses the work of one: a few seconds.
 _TEXTS = 2048
 _CHARACTERS = 400_000
 PROBE_TEXT = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
@@ -78,9 +78,8 @@ class CachedEmbedder(EmbedderWrapper):
         done = len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
-            for batch in in_batches(
-                sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS
-            ):
+            longest_first = sorted(missing, key=len, reverse=True)
+            for batch in in_batches(longest_first, _TEXTS, _CHARACTERS):
                 vectors = self._embedder.encode(batch, prompt)
                 if matrix is None:
                     matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
@@ -205,7 +204,7 @@ def _key(text: str) -> bytes:
 
 
 def open_model(
-    model: str | Encoder | Function,
+    model: str | Path | Encoder | Function,
     *,
     endpoint: Endpoint | None = None,
     precision: EncodingPrecision = "auto",
@@ -213,6 +212,8 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
+    if isinstance(model, Path):
+        model = str(model)
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):
@@ -230,11 +231,9 @@ def open_model(
         from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
         if precision != "auto" or layers is not None:
-            flag = (
-                f"--layers {layers}"
-                if precision == "auto"
-                else f"--precision {precision}"
-            )
+            flag = f"--layers {layers}"
+            if precision != "auto":
+                flag = f"--precision {precision}"
             raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
         return EndpointEmbedder(model, endpoint)
     from aoe_train.encoding.encode_workers import load_encoder
