@@ -202,7 +202,7 @@ def _task_request(request: EvaluateRequest) -> TaskRequest:
     from aoe_train.evaluation.suites import TaskRequest
     from pairkit.base.settings import between_commas
 
-    tasks = request.tasks
+    tasks = request.tasks or ()
     if isinstance(tasks, str):
         tasks = between_commas(tasks)
     return TaskRequest(
