@@ -231,9 +231,8 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
             return [None]
         if isinstance(values, int):
             values = [values]
-        elif isinstance(values, str):
-            values = values.split(",")
-        return argument(name, values, list[PositiveInt])  # type: ignore[no-any-return]
+        parts = values.split(",") if isinstance(values, str) else [*values]
+        return argument(name, parts, list[PositiveInt])  # type: ignore[no-any-return]
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None

@@ -248,9 +248,8 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.settings import load_settings
 
-    # A repeated --model is a list.
-    model: str | Path | Encoder | Sequence[str] | None = request.model
-    if isinstance(model, list):
+    model = request.model
+    if isinstance(model, list):  # --model was repeated
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )

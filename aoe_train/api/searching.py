@@ -451,7 +451,7 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         for name, folder in folders.items()
         if folder is not None
     ]
-    models: list[str | Path | Encoder] = []
+    models = []
     if request.model is not None:
         models.append(request.model)
     models += [recorded_model(path) for path in paths[len(models) :]]

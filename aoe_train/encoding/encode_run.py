@@ -52,7 +52,7 @@ Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoded(OutputResult):
     """The result of a run.
 
@@ -88,7 +88,7 @@ class Encoded(OutputResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
-        return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
+        return {**super().to_dict(), "texts_per_s": round(self.texts_per_s, 2)}
 
 
 def check_files(path: Path, out: Path) -> None:
@@ -126,7 +126,7 @@ def encode_file(
     with open_partial(out, fresh=fresh) as unfinished:
         file = _input_file(unfinished, path)
         source = open_source(file, columns)
-        made_of: dict[str, Any] = {
+        made_of = {
             "parts": [_FORMAT, MAX_TEXTS],
             "text column": source.column,
             "input": sha256(source.path),
@@ -294,7 +294,7 @@ def cached_vectors(
 
     If there is no such file, the model is loaded, and the texts are encoded; interrupted calls resume.
     """
-    options = {"prompt": prompt, "normalize": normalize}
+    options: dict[str, Any] = {"prompt": prompt, "normalize": normalize}
     made_of = {"model": dict(identity), **options}
     digest = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
     for text in texts:

@@ -23,7 +23,6 @@ from pairkit.base.errors import ConfigError, PairkitError
 from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
     import numpy as np
@@ -35,7 +34,7 @@ _AHEAD = 3  # parts per worker that may be finished before an earlier part
 _END_S = 5.0  # seconds that a worker has to end before it is killed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelInfo:
     """Everything that determines the vectors, and a note if another precision is faster."""
 
@@ -79,7 +78,7 @@ def model_info(
     return ModelInfo(size, settings), encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkerSpec:
     """The model, devices and options of all workers."""
 
@@ -246,7 +245,7 @@ class _Worker:
             self._name += f" ({device})"
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
-            self._process: BaseProcess = CONTEXT.Process(
+            self._process = CONTEXT.Process(
                 target=_work,
                 args=(theirs, spec, number),
                 name=self._name,

@@ -94,7 +94,7 @@ def texts(source: TextSource) -> Iterator[str]:
 
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """Parts that are encoded as a whole; an end depends only on the texts before it, in any process."""
-    part: list[str] = []
+    part = []
     before = 0
     characters = 0
     for text in texts:

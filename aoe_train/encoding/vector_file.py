@@ -49,7 +49,7 @@ _BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartialState:
     """The content of manifest.json; `done` vectors are safely stored."""
 
@@ -127,7 +127,7 @@ def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
                 shutil.rmtree(folder)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quantization:
     """A number type, and the ranges of int8."""
 
@@ -154,7 +154,7 @@ class Quantization:
         """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
             return {}
-        entries: dict[str, Any] = {"quantize": self.quantize}
+        entries = {"quantize": self.quantize}
         if self.ranges is not None:
             entries["ranges"] = self.ranges.tolist()
         return entries

@@ -106,7 +106,7 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     splits = source.read()
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
-    distinct: dict[str, None] = {}
+    distinct = {}
     duplicates = {}
     for split, frame in splits.items():
         pairs = frame.select("text1", "text2")
@@ -156,9 +156,9 @@ def _duplicate_pairs(
 
 def _read_reports(source: Source) -> TrackerReports:
     """The reports of all tables; raises DataError if only some tables have times."""
-    ids = list[str]()
-    texts = list[str]()
-    created = list[datetime]()
+    ids = []
+    texts = []
+    created = []
     for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered()
         roles = _find_roles(frame, part.where)
@@ -210,7 +210,7 @@ def _joined_texts(frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
 
 def _times(frame: pl.DataFrame, name: str, where: str) -> list[datetime]:
     """The times of a column, in UTC if they name no zone; raises DataError for any other value."""
-    times: list[datetime] = []
+    times = []
     for row, value in frame.select(ROW, name).iter_rows():
         try:
             time = value if isinstance(value, datetime) else _time(str(value))

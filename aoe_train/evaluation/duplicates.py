@@ -24,7 +24,7 @@ from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
-from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
+from aoe_train.model.similarity import ROUNDING, all_similarities
 from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import DataError
 from pairkit.similarity.bm25 import Bm25
@@ -41,7 +41,7 @@ SAME_TIME = "have two reports of the same time, so that neither is older"
 ITSELF = "contain one report twice"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrackerReports:
     """All reports with a text, oldest first; `empty` are the ids of the others."""
 
@@ -208,11 +208,8 @@ class DuplicatesTask:
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in self.known:
-            vector_scores = by_vectors(query)
-            word_scores = by_words(query)
-            rankings = [
-                fused(vector_scores, word_scores, weight) for weight in _WEIGHTS
-            ]
+            scores = (by_vectors(query), by_words(query))
+            rankings = [fused(*scores, weight) for weight in _WEIGHTS]
             total += 1 / first_ranks(query, rankings)
         return _WEIGHTS[int(total.argmax())]
 
@@ -227,9 +224,7 @@ class DuplicatesTask:
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
-        matrix = comparable(
-            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
-        )
+        matrix = vectors.comparable(self.texts)
 
         def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]
@@ -334,7 +329,7 @@ def _count_before(negatives: ndarray, score: float) -> int:
     return int((negatives >= score - ROUNDING).sum())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Ranking:
     """A row of the table, with the rows that it is compared with."""
 

@@ -33,7 +33,7 @@ DIGESTS_FILE = "training_texts.npy"
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the order of hashes counts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overlap:
     """The texts and examples of a task that a model was trained on."""
 
@@ -140,7 +140,7 @@ def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     first = _same_text_hashes(row[0] for row in rows)
     second = _same_text_hashes(row[1] for row in rows)
     pairs = _pair_digests(first, second)
-    examples: ndarray = np.unique(numbers[np.isin(pairs, trained)])
+    examples = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 

@@ -21,7 +21,7 @@ _MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resampling:
     """Bootstrap resamples for intervals, which cover `level` of them, and tests."""
 
@@ -93,7 +93,7 @@ class MeanMetrics(Metrics):
         return replace(self, outcomes=outcomes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """The difference between two models on the same examples."""
 

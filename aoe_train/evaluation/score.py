@@ -56,7 +56,7 @@ NONE_TRAINED = np.empty(0, np.int64)
 EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
@@ -93,7 +93,7 @@ class Gain:
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
-        values: dict[str, Any] = {
+        values = {
             "verdict": self.word,
             "metric": self.metric,
             "before": self.before,
@@ -153,7 +153,7 @@ def too_few(rows: int, rarer: int) -> bool:
     return rows < _MIN_PAIRS or rarer < _MIN_PER_LABEL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Score:
     """A model's result on one task; `rival` and `over` are other models and rankings."""
 
@@ -354,8 +354,8 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     if metric not in scores:
         return None
     factor = 1.0
-    ours: Metrics = model
-    theirs: Metrics = rival
+    ours = model
+    theirs = rival
     if isinstance(model, Binary) and isinstance(rival, Binary):
         probabilities = model.probabilities
         if probabilities is not None and not np.isin(probabilities, (0, 1)).all():

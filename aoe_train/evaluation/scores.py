@@ -130,7 +130,7 @@ class Evaluation(Printed):
         schema = {**names, **numbers, "n": pl.Int64}
         rows = []
         for model, task, score in self._scores_by_task():
-            parts: dict[str | None, Result] = {None: score.result}
+            parts = {None: score.result}
             for subset, result in (parts | {**score.result.subsets}).items():
                 for metric, value in result.scores.items():
                     low, high = result.intervals.get(metric, (None, None))

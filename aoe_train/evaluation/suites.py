@@ -70,8 +70,8 @@ def read_sts(
     for name in names:
         if name not in _FILES:
             raise ConfigError(f"no task {name!r}; choose from {', '.join(_FILES)}")
-    tasks: list[PairTask] = []
-    missing: dict[str, str] = {}
+    tasks = []
+    missing = {}
     chosen = [name for name in _FILES if name in (names or STS)]
     for name in chosen:
         if split not in _FILES[name]:

@@ -298,7 +298,7 @@ class SearchIndex:
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
         """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
-        keyed = defaultdict[str, list[int]](list)
+        keyed = defaultdict(list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
             keyed[str(key).strip().lower()].append(place)
         return dict(keyed)
@@ -341,7 +341,7 @@ class SearchIndex:
         model, and the model has a special prompt for queries.
         """
         ranking = checked_ranking(by, top, weight)
-        rankings = dict[int, RankedRows]()
+        rankings = {}
         size = len(self)
         dated = size
         times = None
@@ -414,7 +414,7 @@ def _rows_at(
 
 def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFrame:
     """A row for each hit, with the columns `rows` of both texts."""
-    hits: list[tuple[Any, ...]] = []
+    hits = []
     for place, ranked in sorted(by_place.items()):
         values = _score_columns(ranked)
         ranks = range(1, len(ranked.places) + 1)

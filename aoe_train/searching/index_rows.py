@@ -291,7 +291,7 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
     row_names = pl.select(pl.format("row {}", numbers)).to_series()
-    ids_or_rows: pl.Series = texts.zip_with(is_known, row_names)
+    ids_or_rows = texts.zip_with(is_known, row_names)
     return ids_or_rows.alias(f"{ids.name} or row")
 
 

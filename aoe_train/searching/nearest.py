@@ -48,7 +48,7 @@ class IndexVectors:
     def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
         self._stored = stored
         self._ranges = ranges
-        self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
+        self.shape = (stored.shape[0], stored.shape[1])
 
     def __len__(self) -> int:
         """Number of vectors."""

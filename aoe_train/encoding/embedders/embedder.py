@@ -35,7 +35,7 @@ Function = Callable[[list[str]], Any]
 _ROUNDING = 1e-2  # of a length of 1 in bf16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """A server with OpenAI's `/embeddings`."""
 
@@ -178,7 +178,7 @@ class FunctionEmbedder:
         return vectors
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VectorSize:
     """Layers, dimensions and number type of a model's vectors."""
 

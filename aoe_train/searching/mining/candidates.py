@@ -67,7 +67,7 @@ class CandidateSearch(NamedTuple):
     ) -> Mapping[str, list[list[int]]]:
         """The places that each candidate finds first for each query, without near-duplicates of the query."""
         count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
-        results = defaultdict[str, list[list[int]]](list)
+        results = defaultdict(list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
             nearest_by_candidate = []

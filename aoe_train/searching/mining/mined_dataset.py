@@ -133,7 +133,7 @@ class KnownPositives:
         families = connected(np.arange(len(texts)), first_units, second_units)
         self.family = families[self.unit]
         self._transitive = transitive
-        self._partners: defaultdict[int, set[int]] = defaultdict(set)
+        self._partners = defaultdict[int, set[int]](set)
         for first, second in pairs.tolist():
             self._partners[first].add(second)
             self._partners[second].add(first)
@@ -244,7 +244,7 @@ def read_mining_dataset(
     corpus_texts = (
         [] if corpus is None else _read_corpus(corpus, numbers, corpus_columns)
     )
-    positives: list[tuple[int, int]] = []
+    positives = []
     for split_pairs in rows.values():
         positives += split_pairs.labelled(1)
     if not positives:
@@ -315,7 +315,7 @@ def _read_corpus(
     """The indices of the texts of a corpus; adds new texts to `numbers`, and reports unusable rows."""
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
-    indices: list[int] = []
+    indices = []
     for frame in rows.splits.values():
         if frame.columns != ["text"]:
             raise DataError(

@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
 
 _MAX_PAIRS = 400
-_MAX_TEXTS = 4000  # all pairs of them are compared
-_PAIRS_PER_TEXT = 20  # the most similar pairs, from which the sample is drawn
-_BANDS = 10
-_ROUNDING = 1e-6  # of the same weights in float32
-_BATCH = 256  # texts at a time
+_MAX_TEXTS = 4000  # all pairs of which are compared
+_PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
+_BANDS = 10  # of similarity
+_ROUNDING = 1e-6  # difference of the vectors of equal models in float32
+_COMPARED_TEXTS = 256  # of each kind that show whether models are equal
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -82,10 +82,10 @@ def sample_pairs(
     out: Path | None,
     *,
     fresh: bool,
-    columns: Mapping[str, str] | None = None,
-    queries: Source | None = None,
-    purposes: Sequence[Purpose] = (),
-    top: int = 1,
+    columns: Mapping[str, str] | None,
+    queries: Source | None,
+    purposes: Sequence[Purpose],
+    top: int,
     show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
@@ -114,14 +114,15 @@ def sample_pairs(
         return pl.read_parquet(out / shard_path("default", "test")), earlier
     training_hashes = []
     for model, _ in models:
-        hashes = (
-            read_digests(find_folder(model)) if isinstance(model, str | Path) else None
-        )
-        if hashes is not None:
-            training_hashes.append(hashes)
+        if isinstance(model, str | Path):
+            hashes = read_digests(find_folder(model))
+            if hashes is not None:
+                training_hashes.append(hashes)
     chosen = _choose_texts(query_texts or texts, training_hashes, seed)
     encoders = [encoder for _, encoder in models]
-    _check_different(names, encoders, [*chosen[:_BATCH], *texts[:_BATCH]], show)
+    _check_different(
+        names, encoders, [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]], show
+    )
     if query_texts:
         encoded = dict(zip(names, encoders, strict=True))
         pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
@@ -170,8 +171,8 @@ def _check_different(
     ]
     named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
-        same_shape = vectors1.shape == vectors2.shape
-        if same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
+        has_same_shape = vectors1.shape == vectors2.shape
+        if has_same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
             raise ConfigError(
                 f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
                 " kept the backbone, there is no new model"
@@ -236,7 +237,7 @@ def _alternate(
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
     used = set[int]()
     nearest = iter(by_cosine)
-    queues: list[Iterator[int]] = []
+    queues = []
     for band in by_band:
         queues += [nearest, iter(band)]
     while queues:
@@ -299,16 +300,14 @@ def _draw_results(
         for candidate in vectors:
             result_vectors = candidate.documents.rows(np.array(result_places))
             cosines.append(result_vectors @ candidate.queries[query])
-        query_values = dict(
-            zip(QUERY_COLUMNS, (top, len(result_places), share), strict=True)
-        )
+        query_values = (top, len(result_places), share)
         mean_cosines = np.mean(cosines, axis=0).tolist()
         for place, cosine in zip(result_places, mean_cosines, strict=True):
             row = {
                 "text1": queries[query],
                 "text2": documents[place],
                 "label": cosine,
-                **query_values,
+                **dict(zip(QUERY_COLUMNS, query_values, strict=True)),
             }
             for name, ranked in first.items():
                 row[name] = ranked.index(place) + 1 if place in ranked else None
