@@ -252,6 +252,7 @@ def _embedder(
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it."""
     from aoe_train.encoding.encode_workers import (
+        EncoderPool,
         WorkerPool,
         WorkerSpec,
         workers_devices,
@@ -290,7 +291,7 @@ def _embedder(
     )
     say = notes(request.progress)
     with ExitStack() as stack:
-        pool: WorkerPool | ActorPool
+        pool: EncoderPool
         with stage(f"load {request.model}", show):
             if cluster is None:
                 pool = stack.enter_context(WorkerPool(spec))
@@ -298,8 +299,8 @@ def _embedder(
                 pool = ActorPool(
                     stack.enter_context(joined(cluster)), spec, request.workers, say
                 )
-        if pool.model_info.slow:
-            say(pool.model_info.slow)
+        for note in pool.model_info.notes:
+            say(note)
         yield pool.model_info, pool.vectors
 
 

@@ -15,7 +15,7 @@ from aoe_train.api.parameters import (
     one_or_several,
     options,
 )
-from aoe_train.api.trained import compare, judge_all
+from aoe_train.api.trained import compare_command, judge_command
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
@@ -90,11 +90,8 @@ class Mined(Printed):
         from pairkit.dataset.making.made import FEW_ROWS
         from pairkit.similarity.languages import train_command
 
-        if (
-            self.out is None
-            or sum(split["rows"] for split in self.statistics["splits"].values())
-            < FEW_ROWS
-        ):
+        rows = sum(split["rows"] for split in self.statistics["splits"].values())
+        if self.out is None or rows < FEW_ROWS:
             return []
         return [("train with the negatives", train_command(self.out))]
 
@@ -328,9 +325,10 @@ class PairSample(Printed):
                 ),
             ]
         purpose = next(iter(self.purposes), None)
-        steps = [("judge the pairs in a browser", judge_all(folder, purpose))]
+        steps = [("judge the pairs in a browser", judge_command(folder, purpose))]
         if len(self.models) == 2:
-            steps.append(("then compare the models", compare(*self.models, folder)))
+            compare = compare_command(*self.models, f"{folder}.review")
+            steps.append(("then compare the models", compare))
         return steps
 
 

@@ -147,10 +147,7 @@ def loaded(
             f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
         )
     with stage(f"load {model}", show):
-        encoder, warning = load_encoder(model, precision, device, layers)
-    if warning:
-        say(warning)
-    return encoder
+        return load_encoder(model, precision, say, device=device, layers=layers)
 
 
 def notes(progress: bool | Listener) -> Callable[[str], None]:

@@ -36,11 +36,11 @@ _END_S = 5.0  # seconds that a worker has to end before it is killed
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """Everything that determines the vectors, and a note if another precision is faster."""
+    """Everything that determines the vectors, and notes on loading the model."""
 
     dim: int
     settings: dict[str, Any]
-    slow: str | None = None
+    notes: Sequence[str] = ()
 
     def check_same(self, other: ModelInfo, worker: str) -> None:
         """Refuse a worker whose vectors would differ."""
@@ -92,10 +92,12 @@ class WorkerSpec:
 def load_encoder(
     model: str | Path,
     precision: str | None,
+    say: Callable[[str], None],
+    *,
     device: str | None = None,
     layers: int | None = None,
-) -> tuple[Encoder, str | None]:
-    """An encoder for inference, and a note if another precision is faster."""
+) -> Encoder:
+    """An encoder for inference; if another precision is faster, that is reported."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
     from aoe_train.settings.train_settings import named_precision
@@ -104,7 +106,10 @@ def load_encoder(
     encoder = Encoder.load(
         model, device=device, precision=checked, inference_only=True, layers=layers
     )
-    return encoder, slow_precision(checked, encoder.device)
+    slow = slow_precision(checked, encoder.device)
+    if slow:
+        say(slow)
+    return encoder
 
 
 def load_worker(
@@ -124,9 +129,12 @@ def load_worker(
         # The tokenizer reads it on first use.
         os.environ["RAYON_NUM_THREADS"] = str(threads)
 
-    encoder, slow = load_encoder(spec.model, spec.precision, device, spec.layers)
+    notes = list[str]()
+    encoder = load_encoder(
+        spec.model, spec.precision, notes.append, device=device, layers=spec.layers
+    )
     info, encode = model_info(encoder, spec.options)
-    return replace(info, slow=slow), encode
+    return replace(info, notes=notes), encode
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:

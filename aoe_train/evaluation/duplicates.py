@@ -296,23 +296,20 @@ def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
     targets = [*query.targets]
-    ranks = [
-        1 + _count_before(scores[negative], scores[targets].max())
-        for scores in rankings
-    ]
+    ranks = []
+    for scores in rankings:
+        before = scores[negative] >= scores[targets].max() - ROUNDING
+        ranks.append(1 + before.sum())
     return np.array(ranks)
 
 
 def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
-    """Average precision over targets and relatives."""
+    """Average precision over targets and relatives, after negatives of equal score."""
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
     hits = np.arange(1, len(positives) + 1)
-    negatives_before = np.array(
-        [_count_before(negatives, score) for score in positives]
-    )
-    precisions = hits / (negatives_before + hits)
-    return float(precisions.mean())
+    before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
+    return float((hits / (before + hits)).mean())
 
 
 def _is_negative(query: DuplicateQuery) -> ndarray:
@@ -324,21 +321,6 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
     return negative
 
 
-def _count_before(negatives: ndarray, score: float) -> int:
-    """The number of negatives that are ranked before this score."""
-    return int((negatives >= score - ROUNDING).sum())
-
-
-@dataclass(frozen=True)
-class _Ranking:
-    """A row of the table, with the rows that it is compared with."""
-
-    metrics: TaskMetrics
-    compared_with: Sequence[str] = ()
-    overlap: Overlap | None = None
-    weight: float | None = None
-
-
 def score_rows(
     task: DuplicatesTask,
     models: Iterable[tuple[str, Embedder, Overlap | None]],
@@ -347,60 +329,43 @@ def score_rows(
     show: Listener,
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
-    rows: dict[str, _Ranking] = {}
-    for words, name in BASELINES.items():
-        with stage(f"rank by {name}", show):
-            rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
-    first_model = ""
+    measured: dict[str, TaskMetrics] = {}
+    rows: dict[str, Score] = {}
+
+    def add(
+        name: str,
+        metrics: TaskMetrics,
+        compared_with: Sequence[str],
+        trained_on: Overlap | None = None,
+        weight: float | None = None,
+    ) -> None:
+        over = {}
+        if resamples.number:
+            for other in compared_with:
+                over[other] = compare(metrics.whole, measured[other].whole, resamples)
+        measured[name] = metrics
+        result = summarise(metrics, resamples)
+        rows[name] = Score(result, trained_on, over=over, weight=weight)
+
+    for words, baseline in BASELINES.items():
+        with stage(f"rank by {baseline}", show):
+            add(baseline, task.ranked(task.by_words(words)), [*rows])
+    first_model: list[str] = []
     for name, embedder, trained_on in models:
         vectors = TaskVectors(
             embedder.encode, [task.texts], similarity=embedder.similarity
         )
         with stage(f"rank by {name}", show):
-            rows |= _model_rankings(task, name, vectors, first_model, trained_on)
-        first_model = first_model or name
-    with stage("resample", show):
-        return {name: _score(row, rows, resamples) for name, row in rows.items()}
-
-
-def _model_rankings(
-    task: DuplicatesTask,
-    name: str,
-    vectors: TaskVectors,
-    first_model: str,
-    trained_on: Overlap | None,
-) -> dict[str, _Ranking]:
-    """The rows of a model and its hybrids, compared with baselines and the first model."""
-    by_vectors = task.by_vectors(vectors)
-    compared_with = [BASELINES["bm25"]]
-    if first_model:
-        compared_with.append(first_model)
-    rows = {name: _Ranking(task.ranked(by_vectors), compared_with, trained_on)}
-    for words, baseline in BASELINES.items():
-        weight = task.chosen_weight(by_vectors, words)
-        if weight is None:
-            weight = WEIGHTS[words]
-        compared_with = [baseline, name]
-        if first_model:
-            compared_with.append(f"{first_model} + {baseline}")
-        metrics_of_both = task.by_both(by_vectors, words, weight)
-        rows[f"{name} + {baseline}"] = _Ranking(
-            metrics_of_both, compared_with, trained_on, weight
-        )
+            by_vectors = task.by_vectors(vectors)
+            others = [BASELINES["bm25"], *first_model]
+            add(name, task.ranked(by_vectors), others, trained_on)
+            for words, baseline in BASELINES.items():
+                weight = task.chosen_weight(by_vectors, words)
+                if weight is None:
+                    weight = WEIGHTS[words]
+                both = task.by_both(by_vectors, words, weight)
+                others = [baseline, name]
+                others += [f"{first} + {baseline}" for first in first_model]
+                add(f"{name} + {baseline}", both, others, trained_on, weight)
+        first_model = first_model or [name]
     return rows
-
-
-def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    """The metrics of a ranking, compared with other rows if there are resamples for intervals."""
-    comparisons = {}
-    if resamples.number:
-        for name in row.compared_with:
-            comparisons[name] = compare(
-                row.metrics.whole, rows[name].metrics.whole, resamples
-            )
-    return Score(
-        summarise(row.metrics, resamples),
-        row.overlap,
-        over=comparisons,
-        weight=row.weight,
-    )

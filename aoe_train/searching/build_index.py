@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
+from aoe_train.encoding.source import joined
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
@@ -34,7 +35,6 @@ from aoe_train.searching.index_rows import (
     IndexManifest,
     TextRows,
     is_index,
-    joined,
     read_index,
 )
 from aoe_train.searching.nearest import (

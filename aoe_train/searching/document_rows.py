@@ -9,7 +9,8 @@ from urllib.parse import quote
 import polars as pl
 
 from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, local_encoder
-from aoe_train.searching.index_rows import TextRows, joined
+from aoe_train.encoding.source import joined
+from aoe_train.searching.index_rows import TextRows
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks
 from pairkit.extracting.document import Document

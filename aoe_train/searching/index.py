@@ -15,12 +15,12 @@ import polars as pl
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
+from aoe_train.encoding.source import joined
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import (
     HIDDEN,
     as_json,
-    joined,
     read_index,
     row_ids,
     with_rows,

@@ -26,6 +26,7 @@ import polars as pl
 from numpy import ndarray
 from pydantic import Field
 
+from aoe_train.encoding.source import joined
 from aoe_train.model.folder_checks import (
     Foreign,
     Length,
@@ -256,16 +257,6 @@ def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
             path=where,
         )
     return key
-
-
-def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The text of each row."""
-    text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
-    texts = []
-    for row in zip(*text_columns, strict=True):
-        paragraphs = [part for part in row if not is_blank(part)]
-        texts.append("\n\n".join(paragraphs))
-    return texts
 
 
 def _is_text(dtype: Any) -> bool:

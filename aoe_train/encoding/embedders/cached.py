@@ -238,7 +238,5 @@ def open_model(
         return EndpointEmbedder(model, endpoint)
     from aoe_train.encoding.encode_workers import load_encoder
 
-    encoder, slow = load_encoder(model, precision, layers=layers)
-    if slow:
-        say(slow)
+    encoder = load_encoder(model, precision, say, layers=layers)
     return LocalEmbedder(encoder, model)
