@@ -146,10 +146,13 @@ def encode(request: EncodeRequest) -> np.ndarray | Encoded:
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
+    from pairkit.base.cli.progress import Display
+
     vector_format = _checked_format(request)
-    if request.out is None:
-        return _encode_in_memory(request, vector_format)
-    return _encode_file(request, request.out, vector_format)
+    with Display(request.progress) as show:
+        if request.out is None:
+            return _encode_in_memory(request, vector_format, show)
+        return _encode_file(request, request.out, vector_format, show)
 
 
 def _checked_format(request: EncodeRequest) -> Quantize:
@@ -184,8 +187,9 @@ def _checked_format(request: EncodeRequest) -> Quantize:
     return vector_format
 
 
-def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.ndarray:
-    from pairkit.base.cli.progress import Display
+def _encode_in_memory(
+    request: EncodeRequest, vector_format: Quantize, show: Listener
+) -> np.ndarray:
     from pairkit.base.settings import between_commas
 
     devices = between_commas(request.device)
@@ -202,36 +206,32 @@ def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.nda
     texts = request.texts
     if not isinstance(texts, str):
         texts = [*cast("Iterable[str]", texts)]
-    with Display(request.progress) as show:
-        encoder = _loaded(request, show, *devices)
-        info, encode_texts = _encoding(request, encoder)
-        ranges = _ranges(request.calibration, info.dim)
-        return encode_texts(
-            texts, quantize=vector_format, calibration=ranges, progress=show
-        )
+    info, encode_texts = _encoding(request, _loaded(request, show, *devices))
+    ranges = _ranges(request.calibration, info.dim)
+    return encode_texts(
+        texts, quantize=vector_format, calibration=ranges, progress=show
+    )
 
 
 def _encode_file(
-    request: EncodeRequest, out: str | Path, vector_format: Quantize
+    request: EncodeRequest, out: str | Path, vector_format: Quantize, show: Listener
 ) -> Encoded:
     from aoe_train.encoding.encode_run import check_files, encode_file
     from aoe_train.encoding.vector_file import Quantization
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
     texts = cast("str | Path", request.texts)
     check_files(Path(texts), Path(out))
-    with Display(request.progress) as show, _embedder(request, show) as (info, embed):
+    with _embedder(request, show) as (info, embed):
+        ranges = _ranges(request.calibration, info.dim)
         return encode_file(
-            str(texts),
+            texts,
             out,
             embed,
             info.dim,
             info.settings,
             columns=argument("columns", request.columns, dict[str, str] | None),
-            quantization=Quantization(
-                vector_format, _ranges(request.calibration, info.dim)
-            ),
+            quantization=Quantization(vector_format, ranges),
             fresh=request.fresh,
             show=show,
         )

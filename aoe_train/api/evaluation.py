@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.evaluation.evaluate_models import ModelRequest, Sizes
     from aoe_train.evaluation.scores import Evaluation
-    from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
@@ -139,8 +138,9 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
 
     from aoe_train.evaluation.evaluate_models import evaluate_models
     from aoe_train.evaluation.resample import Resampling
+    from aoe_train.evaluation.suites import TaskRequest
     from pairkit.base.cli.progress import Display
-    from pairkit.base.settings import argument
+    from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
     resampling = Resampling(
@@ -150,7 +150,15 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     say = notes(request.progress)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     models = _model_request(request)
-    tasks = _task_request(request)
+    tasks = TaskRequest(
+        suite=request.suite,
+        data_dir=request.data_dir,
+        tasks=between_commas(request.tasks),
+        data=request.data,
+        reports=request.reports,
+        split=request.split,
+        columns=request.columns,
+    )
     models.check()
     tasks.check({"--labels": request.labels, "--label-range": request.label_range})
     with Display(request.progress) as show:
@@ -195,24 +203,6 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
         prompt_name=request.prompt_name,
         precision=named_precision(request.precision),
         cache=request.cache,
-    )
-
-
-def _task_request(request: EvaluateRequest) -> TaskRequest:
-    from aoe_train.evaluation.suites import TaskRequest
-    from pairkit.base.settings import between_commas
-
-    tasks = request.tasks or ()
-    if isinstance(tasks, str):
-        tasks = between_commas(tasks)
-    return TaskRequest(
-        suite=request.suite,
-        data_dir=request.data_dir,
-        tasks=tuple(tasks),
-        data=request.data,
-        reports=request.reports,
-        split=request.split,
-        columns=request.columns,
     )
 
 

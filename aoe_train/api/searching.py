@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
-from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -137,7 +137,7 @@ def index(request: IndexRequest) -> Indexed:
         else:
             rows = read_rows(texts, roles)
         opened = open_model(request.model)
-        embedder = CachedEmbedder(opened, store=request.cache, progress=show)
+        embedder = CachedEmbedder(opened, store=request.cache, show=show)
         if has_documents:
             rows = chunk_rows(documents, embedder, max_tokens, link)
         encoder = local_encoder(embedder)
@@ -169,7 +169,7 @@ def _recorded_name(model: str | Path | Encoder, index_folder: Path) -> str:
     path = Path(model)
     if str(model) in PACKAGED or path.is_absolute() or not path.is_dir():
         return str(model)
-    return relpath(path.resolve(), index_folder.resolve())
+    return os.path.relpath(path.resolve(), index_folder.resolve())
 
 
 @options()
@@ -419,8 +419,6 @@ def serve(request: ServeRequest) -> EmbeddingServer:
             EmbeddingServer,
             check_open,
         )
-    import os
-
     from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.index_rows import recorded_model

@@ -14,12 +14,13 @@ from aoe_train.api.parameters import (
     notes,
     options,
 )
+from aoe_train.api.trained import Trained
 from pairkit.base.cli.options import INPUT, RUN, Request, parameter, takes
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from aoe_train.api.trained import Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
@@ -220,8 +221,6 @@ def train(request: TrainRequest) -> Trained:
         >>> {"pairs.loss", "more.loss"} <= run.history[-1].keys()
         True
     """
-    from aoe_train.api.trained import Trained
-
     sources, settings = _inputs(request)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
@@ -281,7 +280,6 @@ def _settings(request: TrainRequest) -> TrainSettings:
 def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
-    from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument
 
     sections = settings.datasets.items()
@@ -310,7 +308,7 @@ def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
 def _by_name(
     of_settings: Mapping[str, Source | None], sources: Given | None
 ) -> dict[str, Source]:
-    """Sources by name: those of the settings, and arguments instead of them."""
+    """Sources by name: those of the settings, unless an argument replaces them."""
     from pairkit.dataset.reading.named_sources import named_sources
 
     by_name = {
@@ -323,8 +321,6 @@ def _by_name(
 
 def _losses(request: TrainRequest, data: Collection[str]) -> Mapping[str, LossFunction]:
     """Your own losses, by dataset."""
-    from pairkit.base.errors import ConfigError
-
     if request.objective is None:
         return {}
     if not isinstance(request.objective, Mapping):

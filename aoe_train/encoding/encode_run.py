@@ -24,6 +24,7 @@ from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts,
 from aoe_train.encoding.vector_file import (
     PartialOutput,
     Quantization,
+    blocks,
     open_partial,
     read_finished,
     read_record,
@@ -235,7 +236,9 @@ def _finish(
 ) -> None:
     """Write the output from all vectors."""
     if quantization.quantize == "int8" and quantization.ranges is None:
-        quantization = Quantization("int8", value_ranges(unfinished.blocks()))
+        quantization = Quantization(
+            "int8", value_ranges(blocks(unfinished.all_vectors()))
+        )
     if out.suffix == ".parquet":
         complete = unfinished.folder / "table.parquet"
         _write_table(complete, source, unfinished, quantization)
@@ -252,7 +255,7 @@ def _finish(
 def _write_table(
     path: Path,
     source: TextSource,
-    vectors: PartialOutput,
+    unfinished: PartialOutput,
     quantization: Quantization,
 ) -> None:
     """Write all columns of `source` and the column `vector`, block by block."""
@@ -260,7 +263,8 @@ def _write_table(
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = width_of(vectors.state.dim, quantization.quantize)
+    vectors = unfinished.all_vectors()
+    width = width_of(vectors.shape[1], quantization.quantize)
     number = pa.from_numpy_dtype(DTYPES[quantization.quantize])
     vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
@@ -274,7 +278,7 @@ def _write_table(
         ) as writer,
     ):
         for table in source.tables(schema):
-            block = quantization.apply(vectors.read(start, table.num_rows))
+            block = quantization.apply(vectors[start : start + table.num_rows])
             column = pa.FixedSizeListArray.from_arrays(pa.array(block.ravel()), width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows

@@ -44,9 +44,9 @@ from pairkit.base.system.folders import (
 )
 
 _MADE_BY = "aoe encode"
-_ITEM = np.dtype("<f4")
-_BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
+_ITEM = np.dtype("<f4")  # of stored vectors
+_BLOCK_VECTORS = 4096
 
 
 @dataclass(frozen=True)
@@ -80,40 +80,34 @@ class PartialOutput:
 
     def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
+        stored = self.state.done
         with write_errors(self.vectors), open_own(self.vectors) as file:
-            file.truncate(self._offset(self.state.done))
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_1_0(file)
+            file.truncate(file.tell() + stored * self.state.dim * _ITEM.itemsize)
             file.seek(0, os.SEEK_END)
             file.write(np.ascontiguousarray(vectors, _ITEM).data)
             file.flush()
             os.fsync(file.fileno())
-        self._save(replace(self.state, done=self.state.done + len(vectors)))
+        self._save(replace(self.state, done=stored + len(vectors)))
 
-    def read(self, start: int, count: int) -> ndarray:
-        """The vectors (count, dim) from index `start`."""
-        dim = self.state.dim
-        flat = np.fromfile(self.vectors, _ITEM, count * dim, offset=self._offset(start))
-        return flat.reshape(count, dim)
-
-    def blocks(self) -> Iterator[ndarray]:
-        """All vectors, in blocks (text, dim)."""
-        texts = self.state.texts
-        for start in range(0, texts, _BLOCK_VECTORS):
-            yield self.read(start, min(_BLOCK_VECTORS, texts - start))
-
-    def _offset(self, row: int) -> int:
-        """The byte offset of a vector."""
-        with self.vectors.open("rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_1_0(file)
-            return file.tell() + row * self.state.dim * _ITEM.itemsize
+    def all_vectors(self) -> ndarray:
+        """All vectors (text, dim) of a complete file, mapped into memory."""
+        return np.asarray(np.load(self.vectors, mmap_mode="r"))
 
     def _save(self, state: PartialState) -> None:
         write_json(self._manifest, asdict(state))
         self.state = state
 
 
+def blocks(vectors: ndarray) -> Iterator[ndarray]:
+    """Vectors a few thousand at a time."""
+    for start in range(0, len(vectors), _BLOCK_VECTORS):
+        yield vectors[start : start + _BLOCK_VECTORS]
+
+
 @contextmanager
-def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
+def open_partial(out: Path, *, fresh: bool) -> Iterator[PartialOutput]:
     """Lock an output's partial folder; at the end it is removed unless a run can be resumed."""
     folder = out.with_name(out.name + ".partial")
     with working_folder(folder):
@@ -170,7 +164,7 @@ def write_vectors(
         _write_header(
             file, DTYPES[quantize], state.texts, width_of(state.dim, quantize)
         )
-        for block in vectors.blocks():
+        for block in blocks(vectors.all_vectors()):
             file.write(quantization.apply(block).data)
 
 
@@ -230,7 +224,7 @@ def read_ranges(path: Path, dim: int) -> ndarray:
     if record is not None and "ranges" in record:
         ranges = np.array(record["ranges"], np.float32)
     else:
-        ranges = value_ranges(_blocks(path))
+        ranges = value_ranges(_calibration_blocks(path))
     if ranges.shape != (2, dim):
         raise ConfigError(
             f"--calibration {path}: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it"
@@ -239,7 +233,7 @@ def read_ranges(path: Path, dim: int) -> ndarray:
     return ranges
 
 
-def _blocks(path: Path) -> Iterator[ndarray]:
+def _calibration_blocks(path: Path) -> Iterator[ndarray]:
     remedy = (
         "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     )
@@ -249,8 +243,8 @@ def _blocks(path: Path) -> Iterator[ndarray]:
             "expected vectors (text, dim) of floats, or int8 output with its record",
             path=path,
         )
-    for start in range(0, len(vectors), _BLOCK_VECTORS):
-        block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)
+    for stored in blocks(vectors):
+        block = np.asarray(stored, np.float32)
         if not np.isfinite(block).all():
             raise DataError("contains vectors with NaN or infinity", path=path)
         yield block

@@ -38,9 +38,7 @@ _Pairs = Mapping[str, Sequence[tuple[str, str]]]  # (duplicate, canonical) by sp
 _Queries = Sequence[DuplicateQuery]
 
 
-def read_duplicates(
-    source: PairSource, reports: Source | None = None
-) -> DuplicatesTask:
+def read_duplicates(source: PairSource, reports: Source | None) -> DuplicatesTask:
     """Read reports of a tracker, and pairs of duplicates; without reports the texts of pairs are searched."""
     if reports is None:
         tracked, pairs = _texts_as_reports(source)

@@ -11,6 +11,7 @@ from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 from aoe_train.encoding.embedders.embedder import (
     Embedder,
     Endpoint,
+    Function,
     PromptedEmbedder,
     QuantizedEmbedder,
     VectorSize,
@@ -23,19 +24,17 @@ from aoe_train.evaluation.score import Score, score, score_candidates
 from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
+from aoe_train.evaluation.tasks import EvaluationTask
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
-from pairkit.base.cli.progress import stage
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.encoding.embedders.embedder import Function
-    from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.train_settings import EncodingPrecision, Purpose
-    from pairkit.base.cli.progress import Listener
 
 Say = Callable[[str], None]
 _NO_MODEL = "no model to evaluate; give --model a folder, a Hub id or an Encoder"
@@ -239,7 +238,7 @@ def _open(
             layers=layers,
             say=say,
         )
-        return CachedEmbedder(model, store=request.cache, progress=show, say=say)
+        return CachedEmbedder(model, store=request.cache, show=show, say=say)
 
 
 def _training_hashes(model: object, server: Endpoint | None) -> np.ndarray | None:

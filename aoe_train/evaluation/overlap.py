@@ -12,22 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.evaluation.tasks import SearchText
+from aoe_train.evaluation.tasks import EvaluationTask, Input, SearchText
 from aoe_train.model.folder_checks import mapped_array
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_errors
 from pairkit.similarity.same_text import same_text
-
-if TYPE_CHECKING:
-    from aoe_train.evaluation.tasks import EvaluationTask, Input
-    from aoe_train.objectives.training_rows import Examples
 
 DIGESTS_FILE = "training_texts.npy"
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the order of hashes counts
@@ -116,8 +111,8 @@ def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
 def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
-    if rows is None:
-        rows = [_texts_of(item) for item in task.texts]  # then each text is an example
+    if rows is None:  # then each input is an example
+        rows = [_texts_of(item) for item in task.texts]
     texts = list({text for row in rows for text in row})
     shared = set(compress(texts, trained_on(texts, [trained])))
     shared_rows = sum(shared.issuperset(row) for row in rows)

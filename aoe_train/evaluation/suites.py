@@ -15,6 +15,7 @@ from aoe_train.data.examples import silent
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import (
+    GroupTask,
     RetrievalTask,
     corpus_task,
     group_task,
@@ -27,7 +28,6 @@ from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
     from aoe_train.objectives.training_rows import Examples
     from pairkit.dataset.reading.in_memory import Source
@@ -111,7 +111,7 @@ class TaskRequest(NamedTuple):
 
     suite: str | None
     data_dir: str | Path | None
-    tasks: tuple[str | EvaluationTask, ...]
+    tasks: Sequence[str | EvaluationTask]
     data: Source | None
     reports: Source | None
     split: str | None

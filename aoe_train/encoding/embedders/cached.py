@@ -21,7 +21,7 @@ from aoe_train.encoding.embedders.embedder import (
     in_batches,
 )
 from aoe_train.model.model_folder import cache_dir
-from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.database import (
@@ -57,14 +57,14 @@ class CachedEmbedder(EmbedderWrapper):
         embedder: Embedder,
         *,
         store: bool = True,
-        progress: bool | Listener = True,
+        show: Listener,
         say: Callable[[str], None] = say,
     ) -> None:
         super().__init__(embedder)
         self._store: VectorStore | None = None
         if store and embedder.identity:
             self._store = VectorStore(cache_dir("vectors"), embedder.identity)
-        self._progress = progress
+        self._show = show
         self._say = say
         self._dim: int | None = None  # set after the model was checked
 
@@ -75,25 +75,24 @@ class CachedEmbedder(EmbedderWrapper):
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         matrix, missing = self._cached(rows, prompt)
         stage = f"encode with {self.name}"
-        done = len(rows) - len(missing)
-        with Display(self._progress) as show:
-            show(Progress(stage, done, len(rows)))
-            longest_first = sorted(missing, key=len, reverse=True)
-            for batch in in_batches(longest_first, _TEXTS, _CHARACTERS):
-                vectors = self._embedder.encode(batch, prompt)
-                if matrix is None:
-                    matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
-                if vectors.shape != (len(batch), matrix.shape[1]):
-                    raise DataError(
-                        f"{self.name}: returned vectors of shape {vectors.shape} for {len(batch)} texts;"
-                        f" expected {matrix.shape[1]} dimensions each; run it again with --no-cache"
-                    )
-                if self._store is not None:
-                    self._store.keep(_cache_keys(batch, prompt), vectors)
-                matrix[[rows[text] for text in batch]] = vectors
-                done += len(batch)
-                show(Progress(stage, done, len(rows)))
-            show(Progress(stage, done, len(rows), ended=True))
+        finished = len(rows) - len(missing)
+        self._show(Progress(stage, finished, len(rows)))
+        longest_first = sorted(missing, key=len, reverse=True)
+        for batch in in_batches(longest_first, _TEXTS, _CHARACTERS):
+            vectors = self._embedder.encode(batch, prompt)
+            if matrix is None:
+                matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
+            if vectors.shape != (len(batch), matrix.shape[1]):
+                raise DataError(
+                    f"{self.name}: returned vectors of shape {vectors.shape} for {len(batch)} texts;"
+                    f" expected {matrix.shape[1]} dimensions each; run it again with --no-cache"
+                )
+            if self._store is not None:
+                self._store.keep(_cache_keys(batch, prompt), vectors)
+            matrix[[rows[text] for text in batch]] = vectors
+            finished += len(batch)
+            self._show(Progress(stage, finished, len(rows)))
+        self._show(Progress(stage, finished, len(rows), ended=True))
         distinct = cast("ndarray", matrix)  # there is at least one text
         if len(rows) == len(texts):
             return distinct

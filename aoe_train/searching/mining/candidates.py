@@ -16,8 +16,7 @@ from numpy import ndarray
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.searching.nearest import IndexVectors, nearest
-from aoe_train.searching.ranking import candidates as candidates_to_fuse
-from aoe_train.searching.ranking import fuse
+from aoe_train.searching.ranking import candidates, fuse
 from aoe_train.settings.train_settings import Purpose
 from pairkit.similarity.bm25 import Bm25
 
@@ -66,7 +65,7 @@ class CandidateSearch(NamedTuple):
         top: int,
     ) -> Mapping[str, list[list[int]]]:
         """The places that each candidate finds first for each query, without near-duplicates of the query."""
-        count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
+        count = min(candidates("both", top) + 1, len(self.document_groups))
         results = defaultdict(list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)

@@ -25,8 +25,7 @@ from pairkit.base.system.folders import (
     try_read_json_object,
     work_beside,
 )
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.making import dataset_card as card
 from pairkit.dataset.records import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _write_mined(
     statistics: Mapping[str, Any],
 ) -> None:
     configs = {_CONFIG: splits}
-    card = dataset_card(
+    text = card.dataset_card(
         out.name,
         configs=card_files(configs),
         rows=sum(frame.height for frame in splits.values()),
@@ -77,7 +76,7 @@ def _write_mined(
         ],
         tags=("hard-negatives",),
     )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    write_dataset(out, configs, card=text, statistics=statistics, run=run)
 
 
 def _counts(statistics: Mapping[str, Any]) -> str:
@@ -86,7 +85,7 @@ def _counts(statistics: Mapping[str, Any]) -> str:
     for name in ("rows", "negatives", "rows_with_fewer"):
         counts = [of_split[name] for of_split in splits.values()]
         rows.append((name.replace("_", " "), *counts))
-    return markdown_table(["", *splits], rows)
+    return card.table(["", *splits], rows)
 
 
 def run_mining(

@@ -14,7 +14,14 @@ import numpy.typing as npt
 import polars as pl
 
 from aoe_train.encoding.encode_run import cached_vectors
-from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
+from aoe_train.searching.mining.mined_dataset import (
+    Indices,
+    KnownPositives,
+    Mask,
+    MineSettings,
+    MiningDataset,
+    MiningSplit,
+)
 from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_hash
@@ -22,11 +29,6 @@ from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.mining.mined_dataset import (
-        MineSettings,
-        MiningDataset,
-        MiningSplit,
-    )
 
 Scores = npt.NDArray[np.float32]
 BEFORE_RANGE = "before_range"

@@ -33,11 +33,11 @@ from aoe_train.searching.mining.candidates import (
 )
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
-from pairkit.base.cli.progress import Progress
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.reading.in_memory import source_name
+from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.records import (
     QUERY_COLUMNS,
     RANK,
@@ -54,8 +54,6 @@ from pairkit.similarity.near_duplicates import (
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Listener
-    from pairkit.dataset.reading.in_memory import Source
 
 _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of which are compared
