@@ -150,10 +150,11 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     say = notes(request.progress)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     models = _model_request(request)
+    names = request.tasks or ()
     tasks = TaskRequest(
         suite=request.suite,
         data_dir=request.data_dir,
-        tasks=between_commas(request.tasks),
+        tasks=between_commas(names) if isinstance(names, str) else names,
         data=request.data,
         reports=request.reports,
         split=request.split,

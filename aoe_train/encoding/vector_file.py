@@ -138,10 +138,11 @@ class Quantization:
             return {}
         settings: dict[str, Any] = {"quantize": self.quantize}
         if self.quantize == "int8":
-            settings["calibration"] = None
+            calibration = None
             if self.ranges is not None:
                 ranges = self.ranges.astype("<f4").tobytes()
-                settings["calibration"] = hashlib.sha256(ranges).hexdigest()
+                calibration = hashlib.sha256(ranges).hexdigest()
+            settings["calibration"] = calibration
         return settings
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from aoe_train.encoding.embedders.embedder import (
     in_sizes,
 )
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
-from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
+from aoe_train.evaluation.overlap import Overlap, overlap, training_hashes
 from aoe_train.evaluation.resample import Resampling
 from aoe_train.evaluation.score import Score, score, score_candidates
 from aoe_train.evaluation.scores import Evaluation
@@ -80,14 +80,14 @@ class ModelRequest:
             raise ConfigError(
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
             )
-        local: list[object] = []
+        candidates: list[object] = []
         if self.endpoint is None:
-            local += self.models
+            candidates += self.models
         if self.against_endpoint is None:
-            local.append(self.against)
+            candidates.append(self.against)
+        local = [model for model in candidates if isinstance(model, str | Path)]
         for model in local:
-            if isinstance(model, str | Path):
-                check_name(model)
+            check_name(model)
         if len(self.models) < 2:
             return
 
@@ -101,8 +101,7 @@ class ModelRequest:
                 "--against: found several --model, expected one; run once for each model"
             )
         for model in local:
-            if isinstance(model, str | Path):
-                find_folder(model)
+            find_folder(model)
 
 
 class _OpenModel(NamedTuple):
@@ -154,7 +153,8 @@ def evaluate_models(
     rival_trained = None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
-        rival_trained = _training_hashes(request.against, request.against_endpoint)
+        if request.against_endpoint is None:
+            rival_trained = training_hashes(request.against)
         _overlaps(rival.name, tasks.tasks, rival_trained, say)
     scores: dict[str, Mapping[str, Score]] = {}
     sizes: dict[str, VectorSize] = {}
@@ -204,7 +204,7 @@ def _open_models(
     """Each model with each number of layers, opened when its turn comes."""
     depths = [None] if request.sizes is None else request.sizes.layers
     for source in request.models:
-        trained = _training_hashes(source, request.endpoint)
+        trained = None if request.endpoint else training_hashes(source)
         overlaps = None
         for layers in depths:
             embedder = _open(request, source, request.endpoint, show, say, layers)
@@ -239,14 +239,6 @@ def _open(
             say=say,
         )
         return CachedEmbedder(model, store=request.cache, show=show, say=say)
-
-
-def _training_hashes(model: object, server: Endpoint | None) -> np.ndarray | None:
-    """Hashes of what a model was trained on, if it has them."""
-    folder: Path | None = getattr(model, "folder", None)
-    if isinstance(model, str | Path) and server is None:
-        folder = find_folder(model)
-    return None if folder is None else read_digests(folder)
 
 
 def _overlaps(

@@ -18,6 +18,7 @@ import polars as pl
 from numpy import ndarray
 
 from aoe_train.evaluation.tasks import EvaluationTask, Input, SearchText
+from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.folder_checks import mapped_array
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import DataError
@@ -99,6 +100,14 @@ def read_digests(folder: Path) -> ndarray | None:
             path=path,
         )
     return np.asarray(hashes)
+
+
+def training_hashes(model: object) -> ndarray | None:
+    """The hashes in the folder of an `Encoder` or of a model's name; None if there are none."""
+    folder: Path | None = getattr(model, "folder", None)
+    if isinstance(model, str | Path):
+        folder = find_folder(model)
+    return None if folder is None else read_digests(folder)
 
 
 def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:

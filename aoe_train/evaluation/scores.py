@@ -90,7 +90,7 @@ class Evaluation(Printed):
         def success(name: str) -> tuple[bool, float]:
             return gains[name].word == "better", gains[name].ahead.difference
 
-        best = max(reversed(gains), key=success)  # of equal ones the last
+        best = max(reversed(gains), key=success)  # the last one of equal ones
         line = lines[best]
         if gains[best].word != "better":
             line += f"; none of {len(gains)} candidates is shown to be better than {self.against}"
@@ -202,15 +202,9 @@ class Evaluation(Printed):
 
     def _size_dict(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
-        values: dict[str, Any] = {"model": size.model}
-        if size.layers is not None:
-            values["layers"] = size.layers
-        return {
-            **values,
-            "dim": size.dim,
-            "quantize": size.quantize,
-            "bytes": size.bytes,
-        }
+        layers = {} if size.layers is None else {"layers": size.layers}
+        figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        return {"model": size.model, **layers, **figures}
 
 
 def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:

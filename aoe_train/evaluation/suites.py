@@ -119,27 +119,20 @@ class TaskRequest(NamedTuple):
 
     def check(self, rules: Mapping[str, object]) -> None:
         """Refuse contradictory options before anything is read; `rules` are the values of flags on labels."""
-        label_flags = [flag for flag, value in rules.items() if value is not None]
-        data_flags = ["--columns"] if self.columns is not None else []
-        if self.reports is not None:
-            data_flags.append("--reports")
-        data_flags += label_flags
-        if self.data is None and data_flags:
-            raise ConfigError(
-                f"{data_flags[0]} needs --data, your own pairs; leave it out"
-            )
+        options = {"--columns": self.columns, "--reports": self.reports, **rules}
+        flags = [flag for flag, value in options.items() if value is not None]
+        if self.data is None and flags:
+            raise ConfigError(f"{flags[0]} needs --data, your own pairs; leave it out")
         if self.data is not None and (self.data_dir is not None or self.tasks):
             raise ConfigError(
                 "--data replaces the test sets; leave --data-dir and --tasks out"
             )
         if self.reports is not None and self.suite != TRACKER:
             raise ConfigError(f"--reports needs --suite={TRACKER}; leave it out")
-        if label_flags and (
-            self.reports is not None or "group" in (self.columns or ())
-        ):
-            other = "--reports" if self.reports is not None else "a column group"
+        has_labels = self.reports is None and "group" not in (self.columns or ())
+        if not has_labels and flags[-1] in rules:
             raise ConfigError(
-                f"{label_flags[0]} has no effect on data with {other}; leave it out"
+                f"{flags[-1]} has no effect on --reports or a column group; leave it out"
             )
         if self.split not in (None, "test", "validation"):
             raise ConfigError(f"--split {self.split}: expected test or validation")

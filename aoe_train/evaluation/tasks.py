@@ -89,14 +89,16 @@ class TaskVectors:
         similarity: Similarity = "cosine",
         prompts: NamedPrompts | None = None,
     ) -> None:
-        role_prompts = {}  # by whether the text is a query
+        query_prompt = None
+        document_prompt = None
         if prompts is not None and (prompts.query or prompts.document):
-            role_prompts = {True: prompts.query, False: prompts.document}
+            query_prompt = prompts.query
+            document_prompt = prompts.document
 
         def prompted(item: Input) -> tuple[str | None, str]:
-            if not isinstance(item, SearchText):
-                return None, item if isinstance(item, str) else separator.join(item)
-            return role_prompts.get(item.is_query), item.text
+            if isinstance(item, SearchText):
+                return query_prompt if item.is_query else document_prompt, item.text
+            return None, item if isinstance(item, str) else separator.join(item)
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}

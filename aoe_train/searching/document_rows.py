@@ -45,10 +45,8 @@ def chunk_rows(
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
     def count(texts: Sequence[str]) -> Sequence[int]:
-        counts: list[int] = (
-            count_tokens(embedder, list(texts), prompt) - added
-        ).tolist()
-        return counts
+        tokens = count_tokens(embedder, list(texts), prompt)
+        return [*(tokens - added).tolist()]
 
     rows = []
     for document in documents:

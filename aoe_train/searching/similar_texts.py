@@ -295,12 +295,11 @@ class TextComparison:
 
     def _compare_all(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""
-        for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+        for start, block in self._query_blocks():
             lowest = start if self.within else 0
             for first in range(lowest, len(self.vectors), _BLOCK_TEXTS):
-                texts_block = self.vectors.rows(slice(first, first + _BLOCK_TEXTS))
-                products = block @ texts_block.T
+                others = self.vectors.rows(slice(first, first + _BLOCK_TEXTS))
+                products = block @ others.T
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
                 hits = np.flatnonzero(products >= min_cosine)
@@ -317,8 +316,7 @@ class TextComparison:
         """The similar pairs that a faiss index finds; some of them twice."""
         # One more shows whether there are more; within one index, the text itself is also found.
         count = min(neighbours + 1 + self.within, len(self.vectors))
-        for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+        for start, block in self._query_blocks():
             nearest = self.searcher.nearest(block, count)
             numbers = np.arange(start, start + len(block))
             rows = np.broadcast_to(numbers[:, None], nearest.places.shape)
@@ -326,14 +324,17 @@ class TextComparison:
             if self.within:
                 is_similar &= nearest.places != rows
             texts = rows[is_similar]
-            hits = nearest.places[is_similar]
-            cosines = nearest.scores[is_similar]
-            pairs = _Pairs(texts, hits, cosines)
+            first = texts
+            second = nearest.places[is_similar]
             if self.within:
-                pairs = _Pairs(
-                    np.minimum(texts, hits), np.maximum(texts, hits), cosines
-                )
+                first, second = np.sort([first, second], axis=0)
+            pairs = _Pairs(first, second, nearest.scores[is_similar])
             yield _Block(start + len(block), texts, pairs)
+
+    def _query_blocks(self) -> Iterator[tuple[int, ndarray]]:
+        """The vectors of `queries` in blocks, with the index of the first one."""
+        for start in range(0, len(self.queries), _BLOCK_QUERIES):
+            yield start, self.queries.rows(slice(start, start + _BLOCK_QUERIES))
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:

@@ -307,7 +307,7 @@ def test_evaluate_ranks_texts_of_one_group():
         evaluate(on_circle, data=data[3:], columns=columns)
     with config_error("takes only text and group"):
         evaluate(on_circle, data=data, columns=columns | {"label": "x"})
-    with config_error("labels= has no effect on data with a column group"):
+    with config_error("labels= has no effect on reports= or a column group"):
         evaluate(on_circle, data=data, columns=columns, labels="x=1")
 
 

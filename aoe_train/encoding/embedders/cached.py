@@ -211,21 +211,20 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
-    if isinstance(model, Path):
-        model = str(model)
-    if not isinstance(model, str):
-        if not hasattr(model, "tokenizer"):
-            if callable(model):
-                return FunctionEmbedder(model)
-            raise ConfigError(
-                f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or"
-                " a function that returns vectors of texts"
-            )
-        if layers is not None:
-            raise ConfigError(
-                "layers can't be set for a loaded Encoder; give its folder"
-            )
-        return LocalEmbedder(cast("Encoder", model), "encoder")
+    if not isinstance(model, str | Path):
+        if hasattr(model, "tokenizer"):
+            if layers is not None:
+                raise ConfigError(
+                    "layers can't be set for a loaded Encoder; give its folder"
+                )
+            return LocalEmbedder(cast("Encoder", model), "encoder")
+        if callable(model):
+            return FunctionEmbedder(model)
+        raise ConfigError(
+            f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or a"
+            " function that returns vectors of texts"
+        )
+    name = str(model)
     if endpoint is not None:
         from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
@@ -234,8 +233,8 @@ def open_model(
             if precision != "auto":
                 flag = f"--precision {precision}"
             raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
-        return EndpointEmbedder(model, endpoint)
+        return EndpointEmbedder(name, endpoint)
     from aoe_train.encoding.encode_workers import load_encoder
 
-    encoder = load_encoder(model, precision, say, layers=layers)
-    return LocalEmbedder(encoder, model)
+    encoder = load_encoder(name, precision, say, layers=layers)
+    return LocalEmbedder(encoder, name)

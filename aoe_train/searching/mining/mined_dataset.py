@@ -300,7 +300,8 @@ class _LabelledPairs(NamedTuple):
 
     def labelled(self, label: int) -> Indices:
         """The pairs with a label, (pair, 2)."""
-        return np.stack([self.first, self.second], axis=1)[self.labels == label]
+        is_chosen = self.labels == label
+        return np.stack([self.first[is_chosen], self.second[is_chosen]], axis=1)
 
 
 def _read_corpus(

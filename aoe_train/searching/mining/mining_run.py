@@ -45,12 +45,14 @@ _LIMITS = """
 
 
 def finished(
-    out: Path, run: Mapping[str, Any], *, fresh: bool
+    out: Path | None, run: Mapping[str, Any], *, fresh: bool
 ) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written.
 
     Raises ConfigError if `out` has the result of another run, and `fresh` is false.
     """
+    if out is None:
+        return None
     existing = existing_run(out, "aoe", *_KEYS)
     if existing is None or fresh:
         return None
@@ -112,7 +114,7 @@ def run_mining(
             "model": digest_of(identity) if identity else None,
         },
     }
-    earlier = None if out is None else finished(out, run, fresh=fresh)
+    earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
         shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
         splits = {
@@ -122,9 +124,9 @@ def run_mining(
         }
         return splits, earlier
     with _working(out, work) as folder:
-        vectors = (
-            None if encoder is None else embed(encoder, identity, dataset, folder, show)
-        )
+        vectors = None
+        if encoder is not None:
+            vectors = embed(encoder, identity, dataset, folder, show)
         mined = {}
         for name, part in dataset.parts.items():
             if len(part.anchors):

@@ -22,8 +22,7 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.evaluation.overlap import read_digests, trained_on
-from aoe_train.model.backbones.load_backbone import find_folder
+from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.candidates import (
@@ -107,20 +106,16 @@ def sample_pairs(
     inputs["model"] = [digest_of(encoder.identity()) for _, encoder in models]
     made_by = f"aoe sample-pairs (aoe-toolkit {__version__})"
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
-    earlier = None if out is None else finished(out, run, fresh=fresh)
+    earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
         return pl.read_parquet(out / shard_path("default", "test")), earlier
-    training_hashes = []
-    for model, _ in models:
-        if isinstance(model, str | Path):
-            hashes = read_digests(find_folder(model))
-            if hashes is not None:
-                training_hashes.append(hashes)
-    chosen = _choose_texts(query_texts or texts, training_hashes, seed)
+
+    known_hashes = [training_hashes(model) for model, _ in models]
+    trained = [hashes for hashes in known_hashes if hashes is not None]
+    chosen = _choose_texts(query_texts or texts, trained, seed)
+    examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
     encoders = [encoder for _, encoder in models]
-    _check_different(
-        names, encoders, [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]], show
-    )
+    _check_different(names, encoders, examples, show)
     if query_texts:
         encoded = dict(zip(names, encoders, strict=True))
         pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
@@ -183,11 +178,11 @@ def _check_different(
 
 def _choose_texts(
     texts: Sequence[str],
-    training_hashes: Sequence[ndarray],
+    trained: Sequence[ndarray],
     seed: int,
 ) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
-    seen = trained_on(texts, training_hashes)
+    seen = trained_on(texts, trained)
     shuffled = [keyed_hash(seed, text) for text in texts]
     order = sorted(zip(seen, shuffled, texts, strict=True))
     return without_near_duplicates([text for _, _, text in order[:_MAX_TEXTS]])
@@ -285,38 +280,33 @@ def _draw_results(
             " more queries, other models or a --purpose",
             path=source,
         )
-    rows = list[dict[str, Any]]()
-    sampled = 0
     share = len(differ) / len(queries)
+    rows: list[dict[str, Any]] = []
     for query in differ:
-        first = {RANK + name: by_query[query] for name, by_query in results.items()}
-        result_places = [*dict.fromkeys(chain.from_iterable(first.values()))]
-        if rows and len(rows) + len(result_places) > _MAX_PAIRS:
+        found = {name: by_query[query] for name, by_query in results.items()}
+        query_places = list(dict.fromkeys(chain.from_iterable(found.values())))
+        if rows and len(rows) + len(query_places) > _MAX_PAIRS:
             break
-        sampled += 1
         cosines = []
         for candidate in vectors:
-            result_vectors = candidate.documents.rows(np.array(result_places))
+            result_vectors = candidate.documents.rows(np.array(query_places))
             cosines.append(result_vectors @ candidate.queries[query])
-        query_values = (top, len(result_places), share)
+        query_values = (top, len(query_places), share)
         mean_cosines = np.mean(cosines, axis=0).tolist()
-        for place, cosine in zip(result_places, mean_cosines, strict=True):
-            row = {
-                "text1": queries[query],
-                "text2": documents[place],
-                "label": cosine,
-                **dict(zip(QUERY_COLUMNS, query_values, strict=True)),
-            }
-            for name, ranked in first.items():
-                row[name] = ranked.index(place) + 1 if place in ranked else None
+        for place, cosine in zip(query_places, mean_cosines, strict=True):
+            row = {"text1": queries[query], "text2": documents[place], "label": cosine}
+            row |= zip(QUERY_COLUMNS, query_values, strict=True)
+            for name, ranked in found.items():
+                row[RANK + name] = ranked.index(place) + 1 if place in ranked else None
             rows.append(row)
     pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {
         "compared_texts": len(documents),
         "queries": len(queries),
         "differing_queries": len(differ),
+        "sampled_queries": pairs["text1"].n_unique(),
     }
-    return pairs, {**counts, "sampled_queries": sampled}
+    return pairs, counts
 
 
 def _differs(results: Sequence[list[int]]) -> bool:
