@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
-from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
+from aoe_train.api.parameters import FILE, MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
 
@@ -29,28 +29,22 @@ class EncodeRequest(Request, shared=options):
     texts: str | Path | Iterable[str]
     _: KW_ONLY
     model: str | Path | Encoder = parameter(options["model"], panel=MODEL)
-    out: str | Path | None = parameter(FILE, default=None, required=True)
+    out: str | Path | None = optional(FILE, required=True)
     columns: Mapping[str, str] | None = None
     prompt_name: str | None = None
     prompt: str | None = None
-    normalize: bool | None = parameter(default=None, panel=RUN)
+    normalize: bool | None = optional(panel=RUN)
     layers: int | None = None
     dim: int | None = None
-    quantize: str | None = parameter(
-        default=None, metavar="NAME", panel=OUTPUT, main=True
-    )
+    quantize: str | None = optional(metavar="NAME", panel=OUTPUT, main=True)
     calibration: str | Path | np.ndarray | None = None
-    collection: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=OUTPUT, main=True
-    )
+    collection: str | Path | None = optional(metavar="INDEX", panel=OUTPUT, main=True)
     precision: str | None = None
-    device: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME,…", panel=RUN
-    )
-    batch_tokens: int | None = parameter(default=None, panel=RUN)
-    workers: int | None = parameter(default=None, panel=RUN)
+    device: str | Sequence[str] | None = optional(metavar="NAME,…", panel=RUN)
+    batch_tokens: int | None = optional(panel=RUN)
+    workers: int | None = optional(panel=RUN)
     engine: str = parameter(default="local", metavar="NAME", panel=RUN)
-    address: str | None = parameter(default=None, metavar="HOST:PORT", panel=RUN)
+    address: str | None = optional(metavar="HOST:PORT", panel=RUN)
     fresh: bool = False
     progress: bool | Listener = True
 

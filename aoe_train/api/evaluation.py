@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aoe_train.api.parameters import as_list, notes, one_or_several, options
+from aoe_train.api.parameters import as_list, notes, one_or_several, optional, options
 from pairkit.base.cli.options import INPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
@@ -29,46 +29,36 @@ _SMALL = "Small vectors"
 class EvaluateRequest(Request, shared=options):
     """The arguments of `evaluate`."""
 
-    model: str | Path | Encoder | Function | Sequence[str | Path] | None = parameter(
-        options["model"], default=None, read=one_or_several, repeat=True
+    model: str | Path | Encoder | Function | Sequence[str | Path] | None = optional(
+        options["model"], read=one_or_several, repeat=True
     )
     _: KW_ONLY
-    suite: str | None = parameter(default=None, metavar="NAME", panel=INPUT)
-    data_dir: str | Path | None = parameter(
-        default=None, metavar="DIR", panel=INPUT, main=True
-    )
+    suite: str | None = optional(metavar="NAME", panel=INPUT)
+    data_dir: str | Path | None = optional(metavar="DIR", panel=INPUT, main=True)
     tasks: str | Sequence[str | EvaluationTask] = parameter(
         default=(), metavar="NAME,…", panel=INPUT
     )
     data: Source | None = None
-    reports: Source | None = parameter(default=None, metavar="DATA", panel=INPUT)
+    reports: Source | None = optional(metavar="DATA", panel=INPUT)
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
     label_range: tuple[float, float] | str | None = None
     bad_rows: str = "error"
     split: str | None = None
-    purpose: str | None = parameter(
-        default=None, metavar="NAME", panel=INPUT, main=True
+    purpose: str | None = optional(metavar="NAME", panel=INPUT, main=True)
+    against: str | Path | Encoder | Function | None = optional(
+        metavar="MODEL", panel=_COMPARISON, main=True
     )
-    against: str | Path | Encoder | Function | None = parameter(
-        default=None, metavar="MODEL", panel=_COMPARISON, main=True
-    )
-    endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
-    api_key_env: str | None = parameter(default=None, metavar="NAME", panel=_SERVER)
-    against_endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
+    endpoint: str | None = optional(metavar="URL", panel=_SERVER)
+    api_key_env: str | None = optional(metavar="NAME", panel=_SERVER)
+    against_endpoint: str | None = optional(metavar="URL", panel=_SERVER)
     plain_http: bool = parameter(default=False, panel=_SERVER)
     prompt_name: str | None = None
     prompt: str | None = None
     precision: str | None = None
-    layers: int | Sequence[int] | str | None = parameter(
-        default=None, metavar="N,…", panel=_SMALL
-    )
-    dim: int | Sequence[int] | str | None = parameter(
-        default=None, metavar="N,…", panel=_SMALL
-    )
-    quantize: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME,…", panel=_SMALL
-    )
+    layers: int | Sequence[int] | str | None = optional(metavar="N,…", panel=_SMALL)
+    dim: int | Sequence[int] | str | None = optional(metavar="N,…", panel=_SMALL)
+    quantize: str | Sequence[str] | None = optional(metavar="NAME,…", panel=_SMALL)
     resamples: int = parameter(default=1000, panel=_COMPARISON)
     seed: int = 42
     cache: bool = True

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.api.parameters import MODEL, options
+from aoe_train.api.parameters import MODEL, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
@@ -29,10 +29,10 @@ class ExportRequest(Request, shared=options):
     )
     dtype: str = parameter(default="fp32", metavar="NAME", panel=OUTPUT, main=True)
     layers: int | None = None
-    interpolate: float | None = parameter(default=None, panel=MODEL, main=True)
-    default_prompt: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
-    backbone: str | Path | None = parameter(default=None, metavar="MODEL", panel=MODEL)
-    data: Source | None = parameter(options["data"], default=None, main=False)
+    interpolate: float | None = optional(panel=MODEL, main=True)
+    default_prompt: str | None = optional(metavar="NAME", panel=MODEL)
+    backbone: str | Path | None = optional(metavar="MODEL", panel=MODEL)
+    data: Source | None = optional(options["data"], main=False)
     fresh: bool = False
     progress: bool | Listener = True
 

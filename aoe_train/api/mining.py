@@ -13,6 +13,7 @@ from aoe_train.api.parameters import (
     loaded,
     notes,
     one_or_several,
+    optional,
     options,
 )
 from aoe_train.api.trained import compare_command, judge_command
@@ -42,7 +43,7 @@ _QUERIES_NEEDED = (
 )
 
 
-# Comparing data frames gives no single truth value.
+# Without `eq`, because comparing data frames gives no single truth value.
 @dataclass(frozen=True, repr=False, eq=False)
 class Mined(Printed):
     """Rows with hard negatives.
@@ -121,44 +122,37 @@ class MineRequest(
 
     data: Source
     _: KW_ONLY
-    model: str | Path | Encoder | None = parameter(
+    model: str | Path | Encoder | None = optional(
         options["model"],
-        default=None,
         panel=_CANDIDATES,
         read=one_or_several,
         repeat=True,
     )
-    out: str | Path | None = parameter(FOLDER, default=None, main=False)
-    by: str | None = parameter(
-        default=None, setting="by", metavar="NAME", panel=_CANDIDATES, main=True
+    out: str | Path | None = optional(FOLDER, main=False)
+    by: str | None = optional(
+        setting="by", metavar="NAME", panel=_CANDIDATES, main=True
     )
-    num_negatives: int | None = parameter(
-        default=None, setting="num_negatives", short="-n", panel=_RULES, main=True
+    num_negatives: int | None = optional(
+        setting="num_negatives", short="-n", panel=_RULES, main=True
     )
-    rank_range: tuple[int, int] | str | None = parameter(
-        default=None, setting="rank_range", metavar="LOW,HIGH", panel=_RULES
+    rank_range: tuple[int, int] | str | None = optional(
+        setting="rank_range", metavar="LOW,HIGH", panel=_RULES
     )
-    sampling: str | None = parameter(
-        default=None, setting="sampling", metavar="NAME", panel=_RULES
+    sampling: str | None = optional(setting="sampling", metavar="NAME", panel=_RULES)
+    margin: float | None = optional(setting="margin", panel=_RULES)
+    relative_margin: float | None = optional(
+        setting="relative_margin", panel=_RULES, main=True
     )
-    margin: float | None = parameter(default=None, setting="margin", panel=_RULES)
-    relative_margin: float | None = parameter(
-        default=None, setting="relative_margin", panel=_RULES, main=True
+    corpus: Source | None = optional(metavar="DATA", panel=_CANDIDATES, main=True)
+    corpus_columns: Mapping[str, str] | None = optional(
+        metavar="A=B", panel=_CANDIDATES, read=columns_given
     )
-    corpus: Source | None = parameter(
-        default=None, metavar="DATA", panel=_CANDIDATES, main=True
+    candidates: str | None = optional(
+        setting="candidates", metavar="NAME", panel=_CANDIDATES
     )
-    corpus_columns: Mapping[str, str] | None = parameter(
-        default=None, metavar="A=B", panel=_CANDIDATES, read=columns_given
-    )
-    candidates: str | None = parameter(
-        default=None, setting="candidates", metavar="NAME", panel=_CANDIDATES
-    )
-    transitive: bool | None = parameter(
-        default=None, setting="transitive", panel=_RULES
-    )
-    duplicate_threshold: float | None = parameter(
-        default=None, setting="duplicate_threshold", panel=_RULES
+    transitive: bool | None = optional(setting="transitive", panel=_RULES)
+    duplicate_threshold: float | None = optional(
+        setting="duplicate_threshold", panel=_RULES
     )
     scores: bool = parameter(default=False, setting="scores", panel=OUTPUT)
     columns: Mapping[str, str] | None = None
@@ -166,8 +160,8 @@ class MineRequest(
     label_range: tuple[float, float] | str | None = None
     split: str | None = None
     precision: str | None = None
-    seed: int | None = parameter(options["seed"], default=None, setting="seed")
-    work: str | Path | None = parameter(default=None, metavar="DIR", panel=RUN)
+    seed: int | None = optional(options["seed"], setting="seed")
+    work: str | Path | None = optional(metavar="DIR", panel=RUN)
     fresh: bool = False
     progress: bool | Listener = True
 
@@ -270,7 +264,7 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     return settings
 
 
-# Comparing data frames gives no single truth value.
+# Without `eq`, because comparing data frames gives no single truth value.
 @dataclass(frozen=True, repr=False, eq=False)
 class PairSample(Printed):
     """Unjudged pairs of texts, or of queries and results.
@@ -337,15 +331,13 @@ class SamplePairsRequest(Request, shared=options):
 
     data: Source
     _: KW_ONLY
-    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = parameter(
-        options["model"], default=None, read=one_or_several, repeat=True
+    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = optional(
+        options["model"], read=one_or_several, repeat=True
     )
-    out: str | Path | None = parameter(FOLDER, default=None, main=False)
-    queries: Source | None = parameter(
-        default=None, metavar="FILE", panel=INPUT, main=True
-    )
-    purpose: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME", panel=INPUT, main=True, repeat=True
+    out: str | Path | None = optional(FOLDER, main=False)
+    queries: Source | None = optional(metavar="FILE", panel=INPUT, main=True)
+    purpose: str | Sequence[str] | None = optional(
+        metavar="NAME", panel=INPUT, main=True, repeat=True
     )
     top: int = parameter(default=1, panel=INPUT)
     columns: Mapping[str, str] | None = None

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from aoe_train.api.parameters import MODEL, notes, options
+from aoe_train.api.parameters import MODEL, notes, optional, options
 from pairkit.base.cli.options import (
     INPUT,
     OUTPUT,
@@ -47,12 +47,12 @@ class IndexRequest(Request, shared=options):
     model: str | Path | Encoder
     out: str | Path
     columns: Mapping[str, str] | None = None
-    purpose: str | None = parameter(default=None, metavar="NAME", panel=RUN, main=True)
-    kind: str | None = parameter(default=None, metavar="NAME", panel=OUTPUT)
+    purpose: str | None = optional(metavar="NAME", panel=RUN, main=True)
+    kind: str | None = optional(metavar="NAME", panel=OUTPUT)
     quantize: str = parameter(default="float32", metavar="NAME", panel=OUTPUT)
     remove_missing: bool = parameter(default=False, panel=OUTPUT)
-    chunk_tokens: int | None = parameter(default=None, panel=INPUT)
-    link: str | None = parameter(default=None, metavar="ADDRESS", panel=INPUT)
+    chunk_tokens: int | None = optional(panel=INPUT)
+    link: str | None = optional(metavar="ADDRESS", panel=INPUT)
     fresh: bool = False
     cache: bool = True
     progress: bool | Listener = True
@@ -325,9 +325,7 @@ def duplicates(
         searcher = index.ranker.searcher
     else:  # the index searches moved vectors
         searcher = Searcher(index.vectors)
-    texts = TextComparison(
-        index.vectors, searcher, queries.vectors, within=against is None
-    )
+    texts = TextComparison(searcher, queries.vectors, within=against is None)
     if minimum is None:
         minimum = texts.usual_minimum()
     with Display(progress) as show:
@@ -350,31 +348,21 @@ class ServeRequest(
 
     model: str | Path | Encoder | None = None
     _: KW_ONLY
-    index: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=MODEL, main=True
-    )
-    against: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=MODEL, main=True
-    )
+    index: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
+    against: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
     host: str = parameter(
         default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True
     )
     port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
-    name: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
-    key_env: str | None = parameter(
-        default=None, metavar="NAME", panel=_SERVER, main=True
-    )
+    name: str | None = optional(metavar="NAME", panel=MODEL)
+    key_env: str | None = optional(metavar="NAME", panel=_SERVER, main=True)
     no_key: bool = parameter(default=False, panel=_SERVER)
     precision: str | None = None
     layers: int | None = None
-    batch_tokens: int | None = parameter(
-        default=None, setting="batch_tokens", panel=RUN
-    )
-    max_texts: int | None = parameter(default=None, setting="texts", panel=_LIMITS)
-    max_queue: int | None = parameter(default=None, setting="queue", panel=_LIMITS)
-    max_body: int | None = parameter(
-        default=None, setting="body_mib", metavar="MIB", panel=_LIMITS
-    )
+    batch_tokens: int | None = optional(setting="batch_tokens", panel=RUN)
+    max_texts: int | None = optional(setting="texts", panel=_LIMITS)
+    max_queue: int | None = optional(setting="queue", panel=_LIMITS)
+    max_body: int | None = optional(setting="body_mib", metavar="MIB", panel=_LIMITS)
     progress: bool | Listener = True
 
 

@@ -12,6 +12,7 @@ from aoe_train.api.parameters import (
     column_prompts,
     named_sources,
     notes,
+    optional,
     options,
 )
 from aoe_train.api.trained import Trained
@@ -39,114 +40,91 @@ class TrainRequest(
 ):
     """The arguments of `train` and `plan`."""
 
-    data: Given | None = parameter(
-        options["data"], default=None, repeat=True, read=named_sources
-    )
+    data: Given | None = optional(options["data"], repeat=True, read=named_sources)
     _: KW_ONLY
     backbone: str | Path = parameter(
         default="minilm", short="-b", metavar="MODEL", panel=MODEL, main=True
     )
     out: str | Path = "model"
-    preset: str | None = parameter(
-        default=None, setting="preset", metavar="NAME", panel=_TRAINING, main=True
+    preset: str | None = optional(
+        setting="preset", metavar="NAME", panel=_TRAINING, main=True
     )
-    purpose: str | None = parameter(
-        default=None, setting="purpose", metavar="NAME", panel=_TRAINING, main=True
+    purpose: str | None = optional(
+        setting="purpose", metavar="NAME", panel=_TRAINING, main=True
     )
-    dims: Sequence[int] | str | None = parameter(
-        default=None,
+    dims: Sequence[int] | str | None = optional(
         setting="objective.dims",
         metavar="N,…",
         panel=_TRAINING,
         main=True,
     )
-    layers: Sequence[int] | str | None = parameter(
-        default=None, setting="objective.layers", metavar="N,…", panel=_TRAINING
+    layers: Sequence[int] | str | None = optional(
+        setting="objective.layers", metavar="N,…", panel=_TRAINING
     )
-    top_layers: int | None = parameter(
-        default=None, setting="optim.top_layers", panel=_TRAINING
-    )
-    interpolate: float | None = parameter(
-        default=None, setting="optim.interpolate", panel=_TRAINING
-    )
-    dev_data: Given | None = parameter(
-        default=None,
+    top_layers: int | None = optional(setting="optim.top_layers", panel=_TRAINING)
+    interpolate: float | None = optional(setting="optim.interpolate", panel=_TRAINING)
+    dev_data: Given | None = optional(
         metavar="DATA",
         panel=INPUT,
         main=True,
         repeat=True,
         read=named_sources,
     )
-    accept_on: Source | None = parameter(
-        default=None, metavar="DATA", panel=INPUT, main=True
-    )
-    if_not_better: str | None = parameter(
-        default=None, setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
+    accept_on: Source | None = optional(metavar="DATA", panel=INPUT, main=True)
+    if_not_better: str | None = optional(
+        setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
     )
     columns: Mapping[str, str] | None = None
-    labels: Mapping[str, Meaning] | str | None = parameter(
-        options["labels"], default=None, setting="data.labels"
+    labels: Mapping[str, Meaning] | str | None = optional(
+        options["labels"], setting="data.labels"
     )
-    label_range: tuple[float, float] | str | None = parameter(
-        options["label_range"], default=None, setting="data.label_range"
+    label_range: tuple[float, float] | str | None = optional(
+        options["label_range"], setting="data.label_range"
     )
-    bad_rows: str | None = parameter(
-        options["bad_rows"], default=None, setting="data.bad_rows"
+    bad_rows: str | None = optional(options["bad_rows"], setting="data.bad_rows")
+    conflicts: str | None = optional(
+        setting="data.conflicts", metavar="NAME", panel=INPUT
     )
-    conflicts: str | None = parameter(
-        default=None, setting="data.conflicts", metavar="NAME", panel=INPUT
+    epochs: float | None = optional(
+        setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
     )
-    epochs: float | None = parameter(
-        default=None, setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
+    batch_size: int | None = optional(setting="optim.batch_size", panel=_TRAINING)
+    lr: float | None = optional(setting="optim.lr", panel=_TRAINING)
+    max_length: int | None = optional(setting="encoder.max_length", panel=MODEL)
+    pooling: str | None = optional(
+        setting="encoder.pooling", metavar="NAME", panel=MODEL
     )
-    batch_size: int | None = parameter(
-        default=None, setting="optim.batch_size", panel=_TRAINING
-    )
-    lr: float | None = parameter(default=None, setting="optim.lr", panel=_TRAINING)
-    max_length: int | None = parameter(
-        default=None, setting="encoder.max_length", panel=MODEL
-    )
-    pooling: str | None = parameter(
-        default=None, setting="encoder.pooling", metavar="NAME", panel=MODEL
-    )
-    prompts: str | Mapping[str, str] | None = parameter(
-        default=None,
+    prompts: str | Mapping[str, str] | None = optional(
         setting="prompts",
         metavar="TEXT",
         panel=MODEL,
         repeat=True,
         read=column_prompts,
     )
-    lora: bool | None = parameter(default=None, panel=MODEL)
-    precision: str | None = parameter(
-        default=None, setting="run.precision", metavar="NAME", panel=RUN
-    )
-    guide: str | Path | None = parameter(
-        default=None,
+    lora: bool | None = optional(panel=MODEL)
+    precision: str | None = optional(setting="run.precision", metavar="NAME", panel=RUN)
+    guide: str | Path | None = optional(
         text="A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id,"
         " minilm, smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
         setting="guide.model",
         metavar="MODEL",
         panel=_TRAINING,
     )
-    teacher: str | Path | None = parameter(
-        default=None,
+    teacher: str | Path | None = optional(
         text="A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
         " `embed_distill`, `score_distill` and `margin_mse` use it. Default: none.",
         setting="teacher.model",
         metavar="MODEL",
         panel=_TRAINING,
     )
-    teacher_scores: str | Path | None = parameter(
-        default=None, setting="teacher.scores", metavar="FILE", panel=_TRAINING
+    teacher_scores: str | Path | None = optional(
+        setting="teacher.scores", metavar="FILE", panel=_TRAINING
     )
-    seed: int | None = parameter(options["seed"], default=None, setting="seed")
-    revision: str | None = parameter(default=None, metavar="COMMIT", panel=MODEL)
+    seed: int | None = optional(options["seed"], setting="seed")
+    revision: str | None = optional(metavar="COMMIT", panel=MODEL)
     trust_remote_code: bool = parameter(default=False, panel=MODEL)
-    objective: LossFunction | Mapping[str, LossFunction] | None = parameter(
-        default=None, hidden=True
-    )
-    dev_metric: Callable[[Encoder], float] | None = parameter(default=None, hidden=True)
+    objective: LossFunction | Mapping[str, LossFunction] | None = optional(hidden=True)
+    dev_metric: Callable[[Encoder], float] | None = optional(hidden=True)
     callbacks: Sequence[TrainerCallback] = parameter(default=(), hidden=True)
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None

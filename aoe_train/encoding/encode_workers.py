@@ -126,7 +126,7 @@ def load_worker(
     if device == "cpu" or not torch.accelerator.is_available():
         threads = max(1, torch.get_num_threads() // count)
         torch.set_num_threads(threads)
-        # The tokenizer reads it on first use.
+        # The tokenizer reads this variable when it is used first.
         os.environ["RAYON_NUM_THREADS"] = str(threads)
 
     notes = list[str]()

@@ -108,7 +108,7 @@ class ActorPool(EncoderPool):
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
                 " run the same command again to continue, or with fewer --workers"
             ) from error
-        # Frees the device if the actor is only unreachable.
+        # If the actor is only unreachable, this frees its device.
         self._cluster.ray.kill(actor)
         self._start()
 

@@ -28,7 +28,7 @@ _BLOCK_ROWS = 4096
 MAX_TEXTS = 10_000
 MAX_CHARACTERS = 8_000_000
 _MIN_TEXTS = 1_000
-_SHARE = 32  # a 32nd
+_SHARE = 32  # the share is 1/32
 
 
 def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSource:

@@ -113,8 +113,9 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> M
             {"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)}
         )
     if examples.labels is None:
-        ids = examples.content_ids
-        ranks = reciprocal_ranks(vectors, examples.rows, similarity, content_ids=ids)
+        ranks = reciprocal_ranks(
+            vectors, examples.rows, similarity, content_ids=examples.content_ids
+        )
         return MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)
     return correlation(similarities, examples.labels, "held-out data")
@@ -157,9 +158,8 @@ def dev_scores(
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """Judged pairs of a source, whose name is for messages."""
+    """Judged pairs as a task that is named after their source."""
 
-    name: str
     task: PairTask
 
     @classmethod
@@ -179,7 +179,7 @@ class JudgedPairs:
                 "all labels are equal; expected different labels", path=name
             )
         is_binary = bool(np.isin(task.labels, (0, 1)).all())
-        return cls(name, replace(task, is_binary=is_binary, parts={}))
+        return cls(replace(task, is_binary=is_binary, parts={}))
 
     def __len__(self) -> int:
         return len(self.task.labels)
@@ -199,7 +199,7 @@ class JudgedPairs:
         shared = overlap(self.task, digests(training_texts))
         if not shared.texts:
             return None
-        return f"warning: {self.name}: the model is {shared}, so its score is too high"
+        return f"warning: {self.task.name}: the model is {shared}, so its score is too high"
 
     def score(self, encode: Encode, similarity: Similarity) -> Metrics:
         """A model's scores of the pairs."""
@@ -220,7 +220,7 @@ class JudgedPairs:
         if result is None:
             raise DataError(
                 "its labels are too uncertain to compare models; use other pairs",
-                path=self.name,
+                path=self.task.name,
             )
         return result
 

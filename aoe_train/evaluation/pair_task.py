@@ -186,7 +186,7 @@ class PairSource(NamedTuple):
         noting_once = self._replace(say=cache(self.say))
         (frame,) = noting_once.read(split).values()
         dev = None
-        # Of a dataset with test, validation chooses the thresholds.
+        # If test is evaluated, the thresholds are chosen on validation.
         if split == "test" and "validation" in split_names(self.source):
             (dev_frame,) = noting_once.read("validation").values()
             if dev_frame["label"].n_unique() < 2:

@@ -216,15 +216,15 @@ def score(
     for task in _with_progress(tasks, "resample", show):
         metrics = ours[task.name]
         rival_metrics = theirs.get(task.name)
-        task_overlap = overlaps.get(task.name)
-        scored = _compare_models(metrics, rival_metrics, task_overlap, resamples)
+        measured = None
         if gains and rival_metrics and resamples.number:
             seen = NONE_TRAINED
             if training_hashes:
                 seen = trained_examples(task, np.concatenate(training_hashes))
             measured = gain(metrics.whole, rival_metrics.whole, resamples, seen)
-            scored = replace(scored, gain=measured)
-        scores[task.name] = scored
+        scores[task.name] = _score_of(
+            metrics, rival_metrics, overlaps.get(task.name), measured, resamples
+        )
     return scores
 
 
@@ -246,10 +246,10 @@ def score_candidates(
     scores = {}
     for name, candidate_metrics in metrics.items():
         rival = None if candidate_metrics is first else first
-        scored = _compare_models(candidate_metrics, rival, None, resamples)
+        measured = None
         if rival is not None and resamples.number:
             measured = gain(candidate_metrics.whole, rival.whole, for_all)
-            scored = replace(scored, gain=measured)
+        scored = _score_of(candidate_metrics, rival, None, measured, resamples)
         scores[name] = {task.name: scored}
     return scores
 
@@ -289,22 +289,28 @@ def _with_progress(
     show(Progress(stage, len(tasks), len(tasks), ended=True))
 
 
-def _compare_models(
+def _score_of(
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
-    task_overlap: Overlap | None,
+    trained_on: Overlap | None,
+    measured: Gain | None,
     resamples: Resampling,
 ) -> Score:
-    """The score of a task, and the comparison with a rival, if there is one."""
+    """The score of a task, compared with a rival if there is one."""
     result = summarise(ours, resamples)
     if theirs is None:
-        return Score(result, task_overlap, metrics=[ours.whole])
+        return Score(result, trained_on, metrics=[ours.whole])
     comparisons = {}
     if resamples.number:
         comparisons = compare(ours.whole, theirs.whole, resamples)
-    metrics = [ours.whole, theirs.whole]
-    rival = summarise(theirs)
-    return Score(result, task_overlap, rival, comparisons, metrics=metrics)
+    return Score(
+        result,
+        trained_on,
+        rival=summarise(theirs),
+        comparisons=comparisons,
+        gain=measured,
+        metrics=[ours.whole, theirs.whole],
+    )
 
 
 def gain(

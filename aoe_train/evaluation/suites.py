@@ -215,6 +215,5 @@ class TaskRequest(NamedTuple):
             raise ConfigError(
                 "--columns with group takes only text and group, and no --suite"
             )
-        rules = LabelRules(bad_rows="skip")  # texts without a group
-        examples = source._replace(columns=roles, rules=rules).positives()
+        examples = source._replace(columns=roles).positives()
         return group_task(source.name, cast("Examples", examples))

@@ -145,9 +145,9 @@ class Indexed(OutputResult):
 
 def check_place(out: Path) -> None:
     """Raise ConfigError if `out` is anything but an index or empty, before the input is read."""
-    if not out.exists():
-        return
-    is_free = out.is_dir() and (not any(out.iterdir()) or is_index(out))
+    is_free = not out.exists()
+    if out.is_dir():
+        is_free = is_index(out) or not any(out.iterdir())
     if not is_free:
         raise ConfigError(
             f"{out}: exists, but isn't an index of `aoe index`; choose another folder"
@@ -173,24 +173,18 @@ def make(
     """
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
-    earlier = None
+    requested: dict[str, object] = {"text": list(rows.columns), "vectors": quantize}
+    if kind is not None:
+        requested["kind"] = kind
+    earlier = None if fresh else _read_earlier(out, requested, probe, model)
+
+    key = rows.key
     earlier_purpose = None
     missing = 0
     removed = 0
-    key = rows.key
-    if not fresh and (out / ABOUT).is_file():
-        earlier = read_index(out)
-        recorded = earlier.about
-        requested: dict[str, object] = {
-            "text": list(rows.columns),
-            "vectors": quantize,
-            "kind": kind or recorded.kind,
-        }
-        if not same_model(probe, earlier.probe):
-            requested["model"] = f"{model}, other weights"
-        check_same_run(out, recorded.model_dump(), requested, requested.keys())
-        key = key or recorded.key
-        earlier_purpose = recorded.purpose
+    if earlier is not None:
+        key = key or earlier.about.key
+        earlier_purpose = earlier.about.purpose
         purpose = purpose or earlier_purpose
         absent_rows = earlier.rows.join(
             frame, on=HASH, how="anti", maintain_order="left"
@@ -230,7 +224,7 @@ def make(
         np.save(folder / PROBE, probe, allow_pickle=False)
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
-    examples: Sequence[FirstResults] = ()
+    examples: list[FirstResults] = []
     if searched_for not in (None, earlier_purpose):
         examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
@@ -247,6 +241,19 @@ def make(
         examples=examples,
         removed=removed,
     )
+
+
+def _read_earlier(
+    out: Path, requested: dict[str, object], probe: ndarray, model: str
+) -> IndexContent | None:
+    """The index in `out`, if any; raises ConfigError if its settings or its model differ from those requested."""
+    if not (out / ABOUT).is_file():
+        return None
+    earlier = read_index(out)
+    if not same_model(probe, earlier.probe):
+        requested["model"] = f"{model}, other weights"
+    check_same_run(out, earlier.about.model_dump(), requested, requested.keys())
+    return earlier
 
 
 def _write_index(

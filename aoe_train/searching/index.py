@@ -349,7 +349,8 @@ class SearchIndex:
         if before is not None:
             times = sortable(self._rows, before)
             dated -= times.null_count()
-            names.append(before)
+            if before not in names:
+                names.append(before)
         queries = _queries(size, times)
         with Display(progress) as show:
             while block := list(islice(queries, _BLOCK_TEXTS)):
@@ -372,7 +373,7 @@ class SearchIndex:
                     )
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
-        shown = self.keyed_rows().select(list(dict.fromkeys(names)))
+        shown = self.keyed_rows().select(names)
         return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:

@@ -190,7 +190,7 @@ def read_rows(
     """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
     tables = []
     for part in chain.from_iterable(parts_of(source, lines=True).values()):
-        # Error messages name rows in the same way.
+        # Rows are named by file and number, as in error messages.
         file = pl.lit(PurePath(part.where).name).alias(FILE)
         tables.append(part.numbered(column_roles).with_columns(file))
     table = pl.DataFrame(schema=[*_ORIGIN])

@@ -88,8 +88,9 @@ class Ranker:
             scores = self._word_scores(text, allowed, keyed)
             places = best(scores, top)
             by_words = scores[places]
-            relative = self._relative_scores(text, by_words)
-            return RankedRows(places, by_words, words=relative)
+            return RankedRows(
+                places, by_words, words=self._relative_scores(text, by_words)
+            )
         if vector is None:
             raise ValueError("a ranking by vectors needs the query's vector")
         if nearest is None:

@@ -222,16 +222,15 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class TextComparison:
-    """Compares the texts of `queries` with those of `vectors`, or `within` one index with each other."""
+    """Compares the texts of `queries` with those of the searcher, or `within` one index with each other."""
 
-    vectors: IndexVectors
     searcher: Searcher
     queries: IndexVectors
     within: bool
 
     def usual_minimum(self) -> float:
         """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
-        if min(len(self.vectors), len(self.queries)) < _FEW_TEXTS:
+        if min(len(self.searcher.vectors), len(self.queries)) < _FEW_TEXTS:
             return _DEFAULT_OF_FEW
         nearest = self._highest_cosines(evenly_spread(len(self.queries), _SAMPLE_TEXTS))
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
@@ -297,8 +296,8 @@ class TextComparison:
         """All similar pairs, each once, by comparing all texts."""
         for start, block in self._query_blocks():
             lowest = start if self.within else 0
-            for first in range(lowest, len(self.vectors), _BLOCK_TEXTS):
-                others = self.vectors.rows(slice(first, first + _BLOCK_TEXTS))
+            for first in range(lowest, len(self.searcher.vectors), _BLOCK_TEXTS):
+                others = self.searcher.vectors.rows(slice(first, first + _BLOCK_TEXTS))
                 products = block @ others.T
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
@@ -314,8 +313,8 @@ class TextComparison:
         self, min_cosine: float, neighbours: int
     ) -> Iterator[_Block]:
         """The similar pairs that a faiss index finds; some of them twice."""
-        # One more shows whether there are more; within one index, the text itself is also found.
-        count = min(neighbours + 1 + self.within, len(self.vectors))
+        # One neighbour more shows whether there are more. Within one index, the text itself is also found.
+        count = min(neighbours + 1 + self.within, len(self.searcher.vectors))
         for start, block in self._query_blocks():
             nearest = self.searcher.nearest(block, count)
             numbers = np.arange(start, start + len(block))

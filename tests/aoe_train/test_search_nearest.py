@@ -226,7 +226,7 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
             monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
             for asked in (index, IndexVectors(vectors[:30])):
                 compared = near_duplicates.TextComparison(
-                    index, Searcher(index), asked, within=asked is index
+                    Searcher(index), asked, within=asked is index
                 )
                 similar, full = compared.similar_pairs(
                     2, neighbours=neighbours, show=lambda _: None

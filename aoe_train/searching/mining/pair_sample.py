@@ -26,8 +26,8 @@ from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.candidates import (
-    CandidateSearch,
     CandidateVectors,
+    candidate_results,
     candidate_vectors,
 )
 from aoe_train.searching.mining.mining_run import finished
@@ -270,8 +270,9 @@ def _draw_results(
         )
         vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
     show(Progress("search"))
-    search = CandidateSearch(queries, Bm25(documents), groups[len(texts) :], places)
-    results = search.results(vectors, top)
+    words = Bm25(documents)
+    query_groups = groups[len(texts) :]
+    results = candidate_results(queries, query_groups, places, words, vectors, top)
     by_query = enumerate(zip(*results.values(), strict=True))
     differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
     if not differ:

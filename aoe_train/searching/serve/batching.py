@@ -24,8 +24,8 @@ from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, in_bat
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
-_MAX_CHARACTERS = 50_000  # per call of the tokenizer
-_MAX_CALLS = 64  # that are processed together
+_MAX_CHARACTERS = 50_000  # of texts that are tokenised at once
+_MAX_CALLS = 64  # calls that are run together
 Q = TypeVar("Q")
 R = TypeVar("R")
 
@@ -46,7 +46,9 @@ class _Job:
             self.vectors.set_result(np.stack(self.rows))
 
 
-class _QueuedTexts(NamedTuple):
+class _QueuedText(NamedTuple):
+    """A text in the queue, which is sorted by rank."""
+
     rank: float
     number: int  # unique, so the fields below are never compared
     text: str
@@ -89,7 +91,7 @@ class Batcher:
         self._running = ThreadPoolExecutor(1, "model")
         self._reading = ThreadPoolExecutor(1, "tokens")
         # A queue for each prompt, because all texts of a batch have one prompt.
-        self._queues: dict[str | None, list[_QueuedTexts]] = {}
+        self._queues: dict[str | None, list[_QueuedText]] = {}
         self._numbers = count()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
@@ -114,10 +116,9 @@ class Batcher:
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
-                queued = _QueuedTexts(
-                    rank, next(self._numbers), text, tokens, index, job
-                )
-                heapq.heappush(queue, queued)
+                number = next(self._numbers)
+                item = _QueuedText(rank, number, text, tokens, index, job)
+                heapq.heappush(queue, item)
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
             return await job.vectors, total
@@ -167,9 +168,9 @@ class Batcher:
             if batch:
                 await self._run(batch, prompt)
 
-    def _next(self, queue: list[_QueuedTexts]) -> list[_QueuedTexts]:
+    def _next(self, queue: list[_QueuedText]) -> list[_QueuedText]:
         """Take up to `batch_tokens` from the queue; drops cancelled requests."""
-        batch: list[_QueuedTexts] = []
+        batch: list[_QueuedText] = []
         tokens_left = self._batch_tokens
         while queue and (not batch or queue[0].tokens <= tokens_left):
             item = heapq.heappop(queue)
@@ -178,7 +179,7 @@ class Batcher:
                 tokens_left -= item.tokens
         return batch
 
-    async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> None:
+    async def _run(self, batch: list[_QueuedText], prompt: str | None) -> None:
         """Encode a batch; if that fails, each request by itself, so that one doesn't fail the others."""
         texts = [item.text for item in batch]
         loop = asyncio.get_running_loop()
