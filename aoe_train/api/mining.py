@@ -123,10 +123,7 @@ class MineRequest(
     data: Source
     _: KW_ONLY
     model: str | Path | Encoder | None = optional(
-        options["model"],
-        panel=_CANDIDATES,
-        read=one_or_several,
-        repeat=True,
+        options["model"], panel=_CANDIDATES, read=one_or_several, repeat=True
     )
     out: str | Path | None = optional(FOLDER, main=False)
     by: str | None = optional(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
     from pairkit.dataset.reading.named_sources import Given
 
-_TRAINING = "Training"
+_training = partial(optional, panel="Training")
 
 
 class TrainRequest(
@@ -46,34 +47,21 @@ class TrainRequest(
         default="minilm", short="-b", metavar="MODEL", panel=MODEL, main=True
     )
     out: str | Path = "model"
-    preset: str | None = optional(
-        setting="preset", metavar="NAME", panel=_TRAINING, main=True
+    preset: str | None = _training(setting="preset", metavar="NAME", main=True)
+    purpose: str | None = _training(setting="purpose", metavar="NAME", main=True)
+    dims: Sequence[int] | str | None = _training(
+        setting="objective.dims", metavar="N,…", main=True
     )
-    purpose: str | None = optional(
-        setting="purpose", metavar="NAME", panel=_TRAINING, main=True
+    layers: Sequence[int] | str | None = _training(
+        setting="objective.layers", metavar="N,…"
     )
-    dims: Sequence[int] | str | None = optional(
-        setting="objective.dims",
-        metavar="N,…",
-        panel=_TRAINING,
-        main=True,
-    )
-    layers: Sequence[int] | str | None = optional(
-        setting="objective.layers", metavar="N,…", panel=_TRAINING
-    )
-    top_layers: int | None = optional(setting="optim.top_layers", panel=_TRAINING)
-    interpolate: float | None = optional(setting="optim.interpolate", panel=_TRAINING)
+    top_layers: int | None = _training(setting="optim.top_layers")
+    interpolate: float | None = _training(setting="optim.interpolate")
     dev_data: Given | None = optional(
-        metavar="DATA",
-        panel=INPUT,
-        main=True,
-        repeat=True,
-        read=named_sources,
+        metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources
     )
     accept_on: Source | None = optional(metavar="DATA", panel=INPUT, main=True)
-    if_not_better: str | None = optional(
-        setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
-    )
+    if_not_better: str | None = _training(setting="optim.if_not_better", metavar="NAME")
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = optional(
         options["labels"], setting="data.labels"
@@ -85,40 +73,32 @@ class TrainRequest(
     conflicts: str | None = optional(
         setting="data.conflicts", metavar="NAME", panel=INPUT
     )
-    epochs: float | None = optional(
-        setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
-    )
-    batch_size: int | None = optional(setting="optim.batch_size", panel=_TRAINING)
-    lr: float | None = optional(setting="optim.lr", panel=_TRAINING)
+    epochs: float | None = _training(setting="optim.epochs", metavar="N", main=True)
+    batch_size: int | None = _training(setting="optim.batch_size")
+    lr: float | None = _training(setting="optim.lr")
     max_length: int | None = optional(setting="encoder.max_length", panel=MODEL)
     pooling: str | None = optional(
         setting="encoder.pooling", metavar="NAME", panel=MODEL
     )
     prompts: str | Mapping[str, str] | None = optional(
-        setting="prompts",
-        metavar="TEXT",
-        panel=MODEL,
-        repeat=True,
-        read=column_prompts,
+        setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts
     )
     lora: bool | None = optional(panel=MODEL)
     precision: str | None = optional(setting="run.precision", metavar="NAME", panel=RUN)
-    guide: str | Path | None = optional(
+    guide: str | Path | None = _training(
         text="A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id,"
         " minilm, smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
         setting="guide.model",
         metavar="MODEL",
-        panel=_TRAINING,
     )
-    teacher: str | Path | None = optional(
+    teacher: str | Path | None = _training(
         text="A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
         " `embed_distill`, `score_distill` and `margin_mse` use it. Default: none.",
         setting="teacher.model",
         metavar="MODEL",
-        panel=_TRAINING,
     )
-    teacher_scores: str | Path | None = optional(
-        setting="teacher.scores", metavar="FILE", panel=_TRAINING
+    teacher_scores: str | Path | None = _training(
+        setting="teacher.scores", metavar="FILE"
     )
     seed: int | None = optional(options["seed"], setting="seed")
     revision: str | None = optional(metavar="COMMIT", panel=MODEL)
