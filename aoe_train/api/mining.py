@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
-_CANDIDATES = "Candidates"
-_RULES = "Rules for negatives"
+_of_candidates = partial(optional, panel="Candidates")
+_rule = partial(optional, panel="Rules for negatives")
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
 _PAIRS_NEEDED = "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
 _QUERIES_NEEDED = (
@@ -122,35 +123,25 @@ class MineRequest(
 
     data: Source
     _: KW_ONLY
-    model: str | Path | Encoder | None = optional(
-        options["model"], panel=_CANDIDATES, read=one_or_several, repeat=True
+    model: str | Path | Encoder | None = _of_candidates(
+        options["model"], read=one_or_several, repeat=True
     )
     out: str | Path | None = optional(FOLDER, main=False)
-    by: str | None = optional(
-        setting="by", metavar="NAME", panel=_CANDIDATES, main=True
+    by: str | None = _of_candidates(setting="by", metavar="NAME", main=True)
+    num_negatives: int | None = _rule(setting="num_negatives", short="-n", main=True)
+    rank_range: tuple[int, int] | str | None = _rule(
+        setting="rank_range", metavar="LOW,HIGH"
     )
-    num_negatives: int | None = optional(
-        setting="num_negatives", short="-n", panel=_RULES, main=True
+    sampling: str | None = _rule(setting="sampling", metavar="NAME")
+    margin: float | None = _rule(setting="margin")
+    relative_margin: float | None = _rule(setting="relative_margin", main=True)
+    corpus: Source | None = _of_candidates(metavar="DATA", main=True)
+    corpus_columns: Mapping[str, str] | None = _of_candidates(
+        metavar="A=B", read=columns_given
     )
-    rank_range: tuple[int, int] | str | None = optional(
-        setting="rank_range", metavar="LOW,HIGH", panel=_RULES
-    )
-    sampling: str | None = optional(setting="sampling", metavar="NAME", panel=_RULES)
-    margin: float | None = optional(setting="margin", panel=_RULES)
-    relative_margin: float | None = optional(
-        setting="relative_margin", panel=_RULES, main=True
-    )
-    corpus: Source | None = optional(metavar="DATA", panel=_CANDIDATES, main=True)
-    corpus_columns: Mapping[str, str] | None = optional(
-        metavar="A=B", panel=_CANDIDATES, read=columns_given
-    )
-    candidates: str | None = optional(
-        setting="candidates", metavar="NAME", panel=_CANDIDATES
-    )
-    transitive: bool | None = optional(setting="transitive", panel=_RULES)
-    duplicate_threshold: float | None = optional(
-        setting="duplicate_threshold", panel=_RULES
-    )
+    candidates: str | None = _of_candidates(setting="candidates", metavar="NAME")
+    transitive: bool | None = _rule(setting="transitive")
+    duplicate_threshold: float | None = _rule(setting="duplicate_threshold")
     scores: bool = parameter(default=False, setting="scores", panel=OUTPUT)
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
