@@ -20,9 +20,19 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
-from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
+from aoe_train.evaluation.resample import (
+    MeanMetrics,
+    Resampling,
+    compare,
+    of_examples,
+)
 from aoe_train.evaluation.score import Score
-from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
+from aoe_train.evaluation.tasks import (
+    TaskMetrics,
+    TaskVectors,
+    comparable_vectors,
+    summarise,
+)
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities
 from pairkit.base.cli.progress import Listener, stage
@@ -217,14 +227,14 @@ class DuplicatesTask:
         """Metrics over all queries, by the query's length, and by the time between reports."""
         whole = MeanMetrics(metrics(self.queries, scores))
         parts = {
-            name: (whole.of(queries), len(queries))
+            name: (of_examples(whole, queries), len(queries))
             for name, queries in self._parts.items()
         }
         return TaskMetrics(whole, parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable_vectors(vectors, self.texts)
 
         def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,12 +85,13 @@ class MeanMetrics(Metrics):
             means[name] = counts @ np.asarray(values, float) / total
         return means
 
-    def of(self, examples: np.ndarray) -> Self:
-        """The metrics of some examples."""
-        outcomes = {
-            name: np.asarray(values)[examples] for name, values in self.outcomes.items()
-        }
-        return replace(self, outcomes=outcomes)
+
+def of_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
+    """The metrics of some examples."""
+    outcomes = {
+        name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
+    }
+    return replace(metrics, outcomes=outcomes)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,12 @@ from numpy import ndarray
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
-from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
+from aoe_train.evaluation.tasks import (
+    SearchText,
+    Split,
+    TaskVectors,
+    comparable_vectors,
+)
 from aoe_train.model.similarity import (
     ROUNDING,
     all_similarities,
@@ -239,7 +244,7 @@ class GroupTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable_vectors(vectors, self.texts)
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
         blocks = []
@@ -321,7 +326,7 @@ class CorpusTask:
 
     def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
         """The gains of the nearest documents of each query, (query, rank)."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable_vectors(vectors, self.texts)
         queries, documents = np.split(matrix, [len(self.queries)])
         depth = min(_MAX_DEPTH, len(documents))
         ranked = np.zeros((len(queries), depth))

@@ -141,9 +141,10 @@ class TaskVectors:
         """int64 (input,): the index of each input in `matrix`."""
         return np.array([self._row[item] for item in inputs], np.int64)
 
-    def comparable(self, inputs: Sequence[Input]) -> np.ndarray:
-        """The vectors of inputs in float64, prepared for `all_similarities`."""
-        return comparable(self.matrix[self.rows(inputs)], self.similarity)
+
+def comparable_vectors(vectors: TaskVectors, inputs: Sequence[Input]) -> np.ndarray:
+    """The vectors of inputs in float64, prepared for `all_similarities`."""
+    return comparable(vectors.matrix[vectors.rows(inputs)], vectors.similarity)
 
 
 @dataclass(frozen=True)
