@@ -82,9 +82,8 @@ class PromptedEmbedder(EmbedderWrapper):
     ) -> None:
         super().__init__(embedder)
         self._default_prompt = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
-        self.prompts = NamedPrompts(
-            {}
-        )  # queries and documents have the chosen one, too
+        # Queries and documents get the chosen prompt, too.
+        self.prompts = NamedPrompts({})
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
