@@ -1,1 +1,1 @@
-"""The functions that `aoe_train` offers, and what they return; the commands of `aoe` call no others."""
+"""The public functions of `aoe_train` and their results; the commands of `aoe` only call these functions."""

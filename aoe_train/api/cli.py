@@ -196,7 +196,7 @@ def _serve(
                 quiet=quiet,
             )
             if arguments["index"]:
-                # A key isn't written to logs.
+                # The key isn't shown if stderr may be a log.
                 page = server.page_url
                 if arguments["key_env"] and not stderr.is_terminal:
                     page = f"{server.url}/#KEY"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
-from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
+from aoe_train.api.parameters import FILE, MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
 
@@ -29,28 +29,22 @@ class EncodeRequest(Request, shared=options):
     texts: str | Path | Iterable[str]
     _: KW_ONLY
     model: str | Path | Encoder = parameter(options["model"], panel=MODEL)
-    out: str | Path | None = parameter(FILE, default=None, required=True)
+    out: str | Path | None = optional(FILE, required=True)
     columns: Mapping[str, str] | None = None
     prompt_name: str | None = None
     prompt: str | None = None
-    normalize: bool | None = parameter(default=None, panel=RUN)
+    normalize: bool | None = optional(panel=RUN)
     layers: int | None = None
     dim: int | None = None
-    quantize: str | None = parameter(
-        default=None, metavar="NAME", panel=OUTPUT, main=True
-    )
+    quantize: str | None = optional(metavar="NAME", panel=OUTPUT, main=True)
     calibration: str | Path | np.ndarray | None = None
-    collection: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=OUTPUT, main=True
-    )
+    collection: str | Path | None = optional(metavar="INDEX", panel=OUTPUT, main=True)
     precision: str | None = None
-    device: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME,…", panel=RUN
-    )
-    batch_tokens: int | None = parameter(default=None, panel=RUN)
-    workers: int | None = parameter(default=None, panel=RUN)
+    device: str | Sequence[str] | None = optional(metavar="NAME,…", panel=RUN)
+    batch_tokens: int | None = optional(panel=RUN)
+    workers: int | None = optional(panel=RUN)
     engine: str = parameter(default="local", metavar="NAME", panel=RUN)
-    address: str | None = parameter(default=None, metavar="HOST:PORT", panel=RUN)
+    address: str | None = optional(metavar="HOST:PORT", panel=RUN)
     fresh: bool = False
     progress: bool | Listener = True
 
@@ -146,10 +140,13 @@ def encode(request: EncodeRequest) -> np.ndarray | Encoded:
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
+    from pairkit.base.cli.progress import Display
+
     vector_format = _checked_format(request)
-    if request.out is None:
-        return _encode_in_memory(request, vector_format)
-    return _encode_file(request, request.out, vector_format)
+    with Display(request.progress) as show:
+        if request.out is None:
+            return _encode_in_memory(request, vector_format, show)
+        return _encode_file(request, request.out, vector_format, show)
 
 
 def _checked_format(request: EncodeRequest) -> Quantize:
@@ -184,8 +181,9 @@ def _checked_format(request: EncodeRequest) -> Quantize:
     return vector_format
 
 
-def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.ndarray:
-    from pairkit.base.cli.progress import Display
+def _encode_in_memory(
+    request: EncodeRequest, vector_format: Quantize, show: Listener
+) -> np.ndarray:
     from pairkit.base.settings import between_commas
 
     devices = between_commas(request.device)
@@ -202,36 +200,32 @@ def _encode_in_memory(request: EncodeRequest, vector_format: Quantize) -> np.nda
     texts = request.texts
     if not isinstance(texts, str):
         texts = [*cast("Iterable[str]", texts)]
-    with Display(request.progress) as show:
-        encoder = _loaded(request, show, *devices)
-        info, encode_texts = _encoding(request, encoder)
-        ranges = _ranges(request.calibration, info.dim)
-        return encode_texts(
-            texts, quantize=vector_format, calibration=ranges, progress=show
-        )
+    info, encode_texts = _encoding(request, _loaded(request, show, *devices))
+    ranges = _ranges(request.calibration, info.dim)
+    return encode_texts(
+        texts, quantize=vector_format, calibration=ranges, progress=show
+    )
 
 
 def _encode_file(
-    request: EncodeRequest, out: str | Path, vector_format: Quantize
+    request: EncodeRequest, out: str | Path, vector_format: Quantize, show: Listener
 ) -> Encoded:
     from aoe_train.encoding.encode_run import check_files, encode_file
     from aoe_train.encoding.vector_file import Quantization
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
     texts = cast("str | Path", request.texts)
     check_files(Path(texts), Path(out))
-    with Display(request.progress) as show, _embedder(request, show) as (info, embed):
+    with _embedder(request, show) as (info, embed):
+        ranges = _ranges(request.calibration, info.dim)
         return encode_file(
-            str(texts),
+            texts,
             out,
             embed,
             info.dim,
             info.settings,
             columns=argument("columns", request.columns, dict[str, str] | None),
-            quantization=Quantization(
-                vector_format, _ranges(request.calibration, info.dim)
-            ),
+            quantization=Quantization(vector_format, ranges),
             fresh=request.fresh,
             show=show,
         )
@@ -252,6 +246,7 @@ def _embedder(
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it."""
     from aoe_train.encoding.encode_workers import (
+        EncoderPool,
         WorkerPool,
         WorkerSpec,
         workers_devices,
@@ -290,7 +285,7 @@ def _embedder(
     )
     say = notes(request.progress)
     with ExitStack() as stack:
-        pool: WorkerPool | ActorPool
+        pool: EncoderPool
         with stage(f"load {request.model}", show):
             if cluster is None:
                 pool = stack.enter_context(WorkerPool(spec))
@@ -298,8 +293,8 @@ def _embedder(
                 pool = ActorPool(
                     stack.enter_context(joined(cluster)), spec, request.workers, say
                 )
-        if pool.model_info.slow:
-            say(pool.model_info.slow)
+        for note in pool.model_info.notes:
+            say(note)
         yield pool.model_info, pool.vectors
 
 

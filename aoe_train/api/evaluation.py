@@ -7,14 +7,14 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aoe_train.api.parameters import as_list, notes, one_or_several, options
+from aoe_train.api.parameters import as_list, notes, one_or_several, optional, options
 from pairkit.base.cli.options import INPUT, Request, parameter, takes
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.evaluation.evaluate_models import ModelRequest, Sizes
     from aoe_train.evaluation.scores import Evaluation
-    from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import Listener
@@ -29,46 +29,36 @@ _SMALL = "Small vectors"
 class EvaluateRequest(Request, shared=options):
     """The arguments of `evaluate`."""
 
-    model: str | Path | Encoder | Function | Sequence[str | Path] | None = parameter(
-        options["model"], default=None, read=one_or_several, repeat=True
+    model: str | Path | Encoder | Function | Sequence[str | Path] | None = optional(
+        options["model"], read=one_or_several, repeat=True
     )
     _: KW_ONLY
-    suite: str | None = parameter(default=None, metavar="NAME", panel=INPUT)
-    data_dir: str | Path | None = parameter(
-        default=None, metavar="DIR", panel=INPUT, main=True
-    )
+    suite: str | None = optional(metavar="NAME", panel=INPUT)
+    data_dir: str | Path | None = optional(metavar="DIR", panel=INPUT, main=True)
     tasks: str | Sequence[str | EvaluationTask] = parameter(
         default=(), metavar="NAME,…", panel=INPUT
     )
     data: Source | None = None
-    reports: Source | None = parameter(default=None, metavar="DATA", panel=INPUT)
+    reports: Source | None = optional(metavar="DATA", panel=INPUT)
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
     label_range: tuple[float, float] | str | None = None
     bad_rows: str = "error"
     split: str | None = None
-    purpose: str | None = parameter(
-        default=None, metavar="NAME", panel=INPUT, main=True
+    purpose: str | None = optional(metavar="NAME", panel=INPUT, main=True)
+    against: str | Path | Encoder | Function | None = optional(
+        metavar="MODEL", panel=_COMPARISON, main=True
     )
-    against: str | Path | Encoder | Function | None = parameter(
-        default=None, metavar="MODEL", panel=_COMPARISON, main=True
-    )
-    endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
-    api_key_env: str | None = parameter(default=None, metavar="NAME", panel=_SERVER)
-    against_endpoint: str | None = parameter(default=None, metavar="URL", panel=_SERVER)
+    endpoint: str | None = optional(metavar="URL", panel=_SERVER)
+    api_key_env: str | None = optional(metavar="NAME", panel=_SERVER)
+    against_endpoint: str | None = optional(metavar="URL", panel=_SERVER)
     plain_http: bool = parameter(default=False, panel=_SERVER)
     prompt_name: str | None = None
     prompt: str | None = None
     precision: str | None = None
-    layers: int | Sequence[int] | str | None = parameter(
-        default=None, metavar="N,…", panel=_SMALL
-    )
-    dim: int | Sequence[int] | str | None = parameter(
-        default=None, metavar="N,…", panel=_SMALL
-    )
-    quantize: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME,…", panel=_SMALL
-    )
+    layers: int | Sequence[int] | str | None = optional(metavar="N,…", panel=_SMALL)
+    dim: int | Sequence[int] | str | None = optional(metavar="N,…", panel=_SMALL)
+    quantize: str | Sequence[str] | None = optional(metavar="NAME,…", panel=_SMALL)
     resamples: int = parameter(default=1000, panel=_COMPARISON)
     seed: int = 42
     cache: bool = True
@@ -138,8 +128,9 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
 
     from aoe_train.evaluation.evaluate_models import evaluate_models
     from aoe_train.evaluation.resample import Resampling
+    from aoe_train.evaluation.suites import TaskRequest
     from pairkit.base.cli.progress import Display
-    from pairkit.base.settings import argument
+    from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
     resampling = Resampling(
@@ -149,16 +140,25 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     say = notes(request.progress)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     models = _model_request(request)
-    tasks = _task_request(request)
+    names = request.tasks or ()
+    tasks = TaskRequest(
+        suite=request.suite,
+        data_dir=request.data_dir,
+        tasks=between_commas(names) if isinstance(names, str) else names,
+        data=request.data,
+        reports=request.reports,
+        split=request.split,
+        columns=request.columns,
+    )
     models.check()
     tasks.check({"--labels": request.labels, "--label-range": request.label_range})
     with Display(request.progress) as show:
         chosen = tasks.read(rules, say)
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
-        has_own_data = request.data is not None
+        gains = request.data is not None
         return evaluate_models(
-            models, chosen, resampling, gains=has_own_data, show=show, say=say
+            models, chosen, resampling, gains=gains, show=show, say=say
         )
 
 
@@ -174,6 +174,15 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
         key_env = request.api_key_env if url == request.endpoint else None
         return Endpoint(url, key_env, request.plain_http)
 
+    if request.api_key_env is not None and request.endpoint is None:
+        raise ConfigError(
+            "--api-key-env is for the server of --endpoint; give that, or leave it out"
+        )
+    has_server = request.endpoint is not None or request.against_endpoint is not None
+    if request.plain_http and not has_server:
+        raise ConfigError(
+            "--plain-http is for --endpoint or --against-endpoint; give one, or leave it out"
+        )
     return ModelRequest(
         as_list(request.model),
         request.against,
@@ -188,26 +197,8 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
     )
 
 
-def _task_request(request: EvaluateRequest) -> TaskRequest:
-    from aoe_train.evaluation.suites import TaskRequest
-    from pairkit.base.settings import between_commas
-
-    tasks = request.tasks or ()
-    if isinstance(tasks, str):
-        tasks = between_commas(tasks)
-    return TaskRequest(
-        suite=request.suite,
-        data_dir=request.data_dir,
-        tasks=tuple(tasks),
-        data=request.data,
-        reports=request.reports,
-        split=request.split,
-        columns=request.columns,
-    )
-
-
 def _sizes(request: EvaluateRequest) -> Sizes | None:
-    """The requested sizes of vectors; None without any."""
+    """The requested sizes of vectors; None if no option names one."""
     from pydantic import PositiveInt
 
     from aoe_train.evaluation.evaluate_models import Sizes
@@ -226,9 +217,9 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None
-    formats = [
-        named_quantize(name) for name in between_commas(request.quantize) or ["float32"]
-    ]
+    formats = between_commas(request.quantize) or ["float32"]
     return Sizes(
-        numbers("layers", request.layers), numbers("dim", request.dim), formats
+        layers=numbers("layers", request.layers),
+        dims=numbers("dim", request.dim),
+        formats=list(map(named_quantize, formats)),
     )

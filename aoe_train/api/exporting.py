@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.api.parameters import MODEL, options
+from aoe_train.api.parameters import MODEL, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
@@ -29,10 +29,10 @@ class ExportRequest(Request, shared=options):
     )
     dtype: str = parameter(default="fp32", metavar="NAME", panel=OUTPUT, main=True)
     layers: int | None = None
-    interpolate: float | None = parameter(default=None, panel=MODEL, main=True)
-    default_prompt: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
-    backbone: str | Path | None = parameter(default=None, metavar="MODEL", panel=MODEL)
-    data: Source | None = parameter(options["data"], default=None, main=False)
+    interpolate: float | None = optional(panel=MODEL, main=True)
+    default_prompt: str | None = optional(metavar="NAME", panel=MODEL)
+    backbone: str | Path | None = optional(metavar="MODEL", panel=MODEL)
+    data: Source | None = optional(options["data"], main=False)
     fresh: bool = False
     progress: bool | Listener = True
 
@@ -84,7 +84,7 @@ def export(request: ExportRequest) -> Exported:
         request.format, request.dtype, measured=request.data is not None
     )
     folder = argument("out", request.out, Path)
-    there = exported_there(folder, "export", fresh=request.fresh)
+    earlier = exported_there(folder, "export", fresh=request.fresh)
     if request.backbone is not None and interpolate is None:
         raise ConfigError(
             "--backbone without --interpolate has no effect; add --interpolate"
@@ -93,6 +93,7 @@ def export(request: ExportRequest) -> Exported:
     changes = {}
     if request.default_prompt is not None:
         changes["default_prompt_name"] = request.default_prompt
+
     with Display(request.progress) as show:
         encoder = _load(model, request.layers, show, **changes)
         merged = False
@@ -102,19 +103,22 @@ def export(request: ExportRequest) -> Exported:
             )
             backbone = _load(source, request.layers, show)
             merged = exporting.mix(encoder, backbone, interpolate)
+        data = None
+        if task is not None:
+            pairs = {"texts": list(task.texts), "labels": task.labels.tolist()}
+            data = digest_of(pairs)
         made_of = {
             "model": digest_of(encoder.identity()),
             "format": request.format,
             "dtype": request.dtype,
             "interpolate": interpolate,
             "default_prompt": request.default_prompt,
-            "data": task
-            and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
+            "data": data,
         }
-        if there is not None:
-            check_same_run(folder, there["made_of"], made_of)
-            loss = there["loss"] and Loss(**there["loss"])
-            return exporting.Exported.from_facts(folder, there | {"loss": loss})
+        if earlier is not None:
+            check_same_run(folder, earlier["made_of"], made_of)
+            loss = earlier["loss"] and Loss(**earlier["loss"])
+            return exporting.Exported.from_facts(folder, earlier | {"loss": loss})
         show(Progress(f"write and check {folder}"))
         return exporting.export(
             encoder,
@@ -187,7 +191,7 @@ def distill(
     from pairkit.base.system.folders import check_same_run
 
     folder = argument("out", out, Path)
-    there = exported_there(folder, "distill", fresh=fresh)
+    earlier = exported_there(folder, "distill", fresh=fresh)
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         if isinstance(model, str | Path):
@@ -211,11 +215,11 @@ def distill(
             "model": digest_of(encoder.identity()),
             "dim": dim,
         }
-        if there is not None:
-            check_same_run(folder, there["made_of"], made_of)
-            return Distilled.from_facts(folder, there)
+        if earlier is not None:
+            check_same_run(folder, earlier["made_of"], made_of)
+            return Distilled.from_facts(folder, earlier)
         embedder = LocalEmbedder(encoder, name)
-        encode = CachedEmbedder(embedder, progress=show).encode
+        encode = CachedEmbedder(embedder, show=show).encode
         static, result = distil(encoder, encode, examples.texts, folder, dim, show)
         write(
             static,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,10 @@ from aoe_train.api.parameters import (
     loaded,
     notes,
     one_or_several,
+    optional,
     options,
 )
-from aoe_train.api.trained import compare, judge_all
+from aoe_train.api.trained import compare_command, judge_command
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
-_CANDIDATES = "Candidates"
-_RULES = "Rules for negatives"
+_of_candidates = partial(optional, panel="Candidates")
+_rule = partial(optional, panel="Rules for negatives")
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
 _PAIRS_NEEDED = "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
 _QUERIES_NEEDED = (
@@ -42,7 +44,7 @@ _QUERIES_NEEDED = (
 )
 
 
-# Comparing data frames gives no single truth value.
+# Without `eq`, because comparing data frames gives no single truth value.
 @dataclass(frozen=True, repr=False, eq=False)
 class Mined(Printed):
     """Rows with hard negatives.
@@ -90,11 +92,8 @@ class Mined(Printed):
         from pairkit.dataset.making.made import FEW_ROWS
         from pairkit.similarity.languages import train_command
 
-        if (
-            self.out is None
-            or sum(split["rows"] for split in self.statistics["splits"].values())
-            < FEW_ROWS
-        ):
+        rows = sum(split["rows"] for split in self.statistics["splits"].values())
+        if self.out is None or rows < FEW_ROWS:
             return []
         return [("train with the negatives", train_command(self.out))]
 
@@ -124,53 +123,33 @@ class MineRequest(
 
     data: Source
     _: KW_ONLY
-    model: str | Path | Encoder | None = parameter(
-        options["model"],
-        default=None,
-        panel=_CANDIDATES,
-        read=one_or_several,
-        repeat=True,
+    model: str | Path | Encoder | None = _of_candidates(
+        options["model"], read=one_or_several, repeat=True
     )
-    out: str | Path | None = parameter(FOLDER, default=None, main=False)
-    by: str | None = parameter(
-        default=None, setting="by", metavar="NAME", panel=_CANDIDATES, main=True
+    out: str | Path | None = optional(FOLDER, main=False)
+    by: str | None = _of_candidates(setting="by", metavar="NAME", main=True)
+    num_negatives: int | None = _rule(setting="num_negatives", short="-n", main=True)
+    rank_range: tuple[int, int] | str | None = _rule(
+        setting="rank_range", metavar="LOW,HIGH"
     )
-    num_negatives: int | None = parameter(
-        default=None, setting="num_negatives", short="-n", panel=_RULES, main=True
+    sampling: str | None = _rule(setting="sampling", metavar="NAME")
+    margin: float | None = _rule(setting="margin")
+    relative_margin: float | None = _rule(setting="relative_margin", main=True)
+    corpus: Source | None = _of_candidates(metavar="DATA", main=True)
+    corpus_columns: Mapping[str, str] | None = _of_candidates(
+        metavar="A=B", read=columns_given
     )
-    rank_range: tuple[int, int] | str | None = parameter(
-        default=None, setting="rank_range", metavar="LOW,HIGH", panel=_RULES
-    )
-    sampling: str | None = parameter(
-        default=None, setting="sampling", metavar="NAME", panel=_RULES
-    )
-    margin: float | None = parameter(default=None, setting="margin", panel=_RULES)
-    relative_margin: float | None = parameter(
-        default=None, setting="relative_margin", panel=_RULES, main=True
-    )
-    corpus: Source | None = parameter(
-        default=None, metavar="DATA", panel=_CANDIDATES, main=True
-    )
-    corpus_columns: Mapping[str, str] | None = parameter(
-        default=None, metavar="A=B", panel=_CANDIDATES, read=columns_given
-    )
-    candidates: str | None = parameter(
-        default=None, setting="candidates", metavar="NAME", panel=_CANDIDATES
-    )
-    transitive: bool | None = parameter(
-        default=None, setting="transitive", panel=_RULES
-    )
-    duplicate_threshold: float | None = parameter(
-        default=None, setting="duplicate_threshold", panel=_RULES
-    )
+    candidates: str | None = _of_candidates(setting="candidates", metavar="NAME")
+    transitive: bool | None = _rule(setting="transitive")
+    duplicate_threshold: float | None = _rule(setting="duplicate_threshold")
     scores: bool = parameter(default=False, setting="scores", panel=OUTPUT)
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
     label_range: tuple[float, float] | str | None = None
     split: str | None = None
     precision: str | None = None
-    seed: int | None = parameter(options["seed"], default=None, setting="seed")
-    work: str | Path | None = parameter(default=None, metavar="DIR", panel=RUN)
+    seed: int | None = optional(options["seed"], setting="seed")
+    work: str | Path | None = optional(metavar="DIR", panel=RUN)
     fresh: bool = False
     progress: bool | Listener = True
 
@@ -248,9 +227,8 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.settings import load_settings
 
-    # A repeated --model is a list.
-    model: str | Path | Encoder | Sequence[str] | None = request.model
-    if isinstance(model, list):
+    model = request.model
+    if isinstance(model, list):  # --model was repeated
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )
@@ -274,7 +252,7 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     return settings
 
 
-# Comparing data frames gives no single truth value.
+# Without `eq`, because comparing data frames gives no single truth value.
 @dataclass(frozen=True, repr=False, eq=False)
 class PairSample(Printed):
     """Unjudged pairs of texts, or of queries and results.
@@ -329,9 +307,10 @@ class PairSample(Printed):
                 ),
             ]
         purpose = next(iter(self.purposes), None)
-        steps = [("judge the pairs in a browser", judge_all(folder, purpose))]
+        steps = [("judge the pairs in a browser", judge_command(folder, purpose))]
         if len(self.models) == 2:
-            steps.append(("then compare the models", compare(*self.models, folder)))
+            compare = compare_command(*self.models, f"{folder}.review")
+            steps.append(("then compare the models", compare))
         return steps
 
 
@@ -340,15 +319,13 @@ class SamplePairsRequest(Request, shared=options):
 
     data: Source
     _: KW_ONLY
-    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = parameter(
-        options["model"], default=None, read=one_or_several, repeat=True
+    model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = optional(
+        options["model"], read=one_or_several, repeat=True
     )
-    out: str | Path | None = parameter(FOLDER, default=None, main=False)
-    queries: Source | None = parameter(
-        default=None, metavar="FILE", panel=INPUT, main=True
-    )
-    purpose: str | Sequence[str] | None = parameter(
-        default=None, metavar="NAME", panel=INPUT, main=True, repeat=True
+    out: str | Path | None = optional(FOLDER, main=False)
+    queries: Source | None = optional(metavar="FILE", panel=INPUT, main=True)
+    purpose: str | Sequence[str] | None = optional(
+        metavar="NAME", panel=INPUT, main=True, repeat=True
     )
     top: int = parameter(default=1, panel=INPUT)
     columns: Mapping[str, str] | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, parameter
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import SHARED
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MODEL = "Model"
+# A prompt of one column, such as anchor=query:
 _COLUMN_PROMPT = re.compile(
     r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL
 )
@@ -67,20 +69,20 @@ options = SHARED.extended(
     ),
     fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
 )
+optional = partial(parameter, default=None)
+"""Declares an argument of a request that is None by default."""
 FILE = Option(short="-o", metavar="FILE", panel=OUTPUT, main=True)
 FOLDER = replace(
     SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True
 )
 
 
-def named_sources(given: list[str]) -> Any:
+def named_sources(arguments: list[str]) -> Any:
     """One source, or several by name; None without any."""
-    # Imports polars, too slow for --help.
-    from pairkit.dataset.reading.named_sources import (
-        named_words,
-    )
+    # This imports polars, which would be too slow for --help.
+    from pairkit.dataset.reading.named_sources import named_words
 
-    return named_words(given) if given else None
+    return named_words(arguments) if arguments else None
 
 
 def one_or_several(names: list[str]) -> Any:
@@ -97,10 +99,10 @@ def as_list(models: T | Sequence[T] | None) -> list[T]:
     return [*models]
 
 
-def column_prompts(given: list[str]) -> str | dict[str, str] | None:
+def column_prompts(arguments: list[str]) -> str | dict[str, str] | None:
     """One prompt for all texts, or a mapping from `column=prompt` items; None without any."""
     by_column = {}
-    for text in given:
+    for text in arguments:
         match = _COLUMN_PROMPT.fullmatch(text)
         if match is not None:
             if match[1] in by_column:
@@ -108,7 +110,7 @@ def column_prompts(given: list[str]) -> str | dict[str, str] | None:
                     f"--prompts {text}: a second prompt of {match[1]}; give one"
                 )
             by_column[match[1]] = match[2]
-        elif len(given) == 1:
+        elif len(arguments) == 1:
             return text
         else:
             raise ConfigError(
@@ -147,10 +149,7 @@ def loaded(
             f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
         )
     with stage(f"load {model}", show):
-        encoder, warning = load_encoder(model, precision, device, layers)
-    if warning:
-        say(warning)
-    return encoder
+        return load_encoder(model, precision, say, device=device, layers=layers)
 
 
 def notes(progress: bool | Listener) -> Callable[[str], None]:

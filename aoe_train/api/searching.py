@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
-from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from aoe_train.api.parameters import MODEL, notes, options
+from aoe_train.api.parameters import MODEL, notes, optional, options
 from pairkit.base.cli.options import (
     INPUT,
     OUTPUT,
@@ -21,7 +21,6 @@ from pairkit.base.cli.options import (
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
@@ -48,12 +47,12 @@ class IndexRequest(Request, shared=options):
     model: str | Path | Encoder
     out: str | Path
     columns: Mapping[str, str] | None = None
-    purpose: str | None = parameter(default=None, metavar="NAME", panel=RUN, main=True)
-    kind: str | None = parameter(default=None, metavar="NAME", panel=OUTPUT)
+    purpose: str | None = optional(metavar="NAME", panel=RUN, main=True)
+    kind: str | None = optional(metavar="NAME", panel=OUTPUT)
     quantize: str = parameter(default="float32", metavar="NAME", panel=OUTPUT)
     remove_missing: bool = parameter(default=False, panel=OUTPUT)
-    chunk_tokens: int | None = parameter(default=None, panel=INPUT)
-    link: str | None = parameter(default=None, metavar="ADDRESS", panel=INPUT)
+    chunk_tokens: int | None = optional(panel=INPUT)
+    link: str | None = optional(metavar="ADDRESS", panel=INPUT)
     fresh: bool = False
     cache: bool = True
     progress: bool | Listener = True
@@ -105,6 +104,7 @@ def index(request: IndexRequest) -> Indexed:
     """
     from pydantic import Field
 
+    from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
@@ -134,11 +134,12 @@ def index(request: IndexRequest) -> Indexed:
     with Display(request.progress) as show:
         if has_documents:
             documents, _ = read_documents(texts, roles, show)
-            embedder = _embedder(request.model, cache=request.cache, progress=show)
-            rows = chunk_rows(documents, embedder, max_tokens, link)
         else:
             rows = read_rows(texts, roles)
-            embedder = _embedder(request.model, cache=request.cache, progress=show)
+        opened = open_model(request.model)
+        embedder = CachedEmbedder(opened, store=request.cache, show=show)
+        if has_documents:
+            rows = chunk_rows(documents, embedder, max_tokens, link)
         encoder = local_encoder(embedder)
         if encoder is not None:
             warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
@@ -168,7 +169,7 @@ def _recorded_name(model: str | Path | Encoder, index_folder: Path) -> str:
     path = Path(model)
     if str(model) in PACKAGED or path.is_absolute() or not path.is_dir():
         return str(model)
-    return relpath(path.resolve(), index_folder.resolve())
+    return os.path.relpath(path.resolve(), index_folder.resolve())
 
 
 @options()
@@ -189,6 +190,7 @@ def open_index(
         DataError: A damaged index or model.
         RemoteError: The Hub could not be reached.
     """
+    from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.index_rows import recorded_model
     from pairkit.base.settings import argument
@@ -197,7 +199,7 @@ def open_index(
     if words_only:
         return SearchIndex(path, None)
     source = recorded_model(path) if model is None else model
-    return SearchIndex(path, _embedder(source, cache=False, progress=False))
+    return SearchIndex(path, open_model(source))
 
 
 @options(
@@ -232,9 +234,9 @@ def search(
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
         DataError: A blank text, or a damaged index.
     """
-    from aoe_train.searching.ranking import checked
+    from aoe_train.searching.ranking import checked_ranking
 
-    words_only = checked(top, by, weight) == "words"
+    words_only = checked_ranking(by, top, weight) == "words"
     search_index = open_index(folder, model=model, words_only=words_only)
     return search_index.search(
         text, top=top, where=where, before=before, by=by, weight=weight
@@ -298,7 +300,6 @@ def duplicates(
         ConfigError: No index, indexes of different models, or a number out of range.
         DataError: A damaged index.
     """
-    import polars as pl
     from pydantic import Field, PositiveInt
 
     from aoe_train.encoding.embedders.cached import same_model
@@ -324,23 +325,19 @@ def duplicates(
         searcher = index.ranker.searcher
     else:  # the index searches moved vectors
         searcher = Searcher(index.vectors)
-    texts = TextComparison(
-        index.vectors, searcher, queries.vectors, within=against is None
-    )
-    is_chosen = minimum is None
-    if is_chosen:
+    texts = TextComparison(searcher, queries.vectors, within=against is None)
+    if minimum is None:
         minimum = texts.usual_minimum()
     with Display(progress) as show:
         pairs, full = texts.similar_pairs(minimum, neighbours=neighbours, show=show)
-    found = pl.DataFrame(dict(pairs))
     return NearDuplicates(
-        pairs=found,
+        pairs=pairs,
         queries=queries,
         index=index,
         full=full,
         min_cosine=minimum,
-        chosen=is_chosen,
-        highest=None if found.height else texts.highest_cosine(),
+        chosen=min_cosine is None,
+        highest=None if pairs.height else texts.highest_cosine(),
     )
 
 
@@ -351,31 +348,21 @@ class ServeRequest(
 
     model: str | Path | Encoder | None = None
     _: KW_ONLY
-    index: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=MODEL, main=True
-    )
-    against: str | Path | None = parameter(
-        default=None, metavar="INDEX", panel=MODEL, main=True
-    )
+    index: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
+    against: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
     host: str = parameter(
         default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True
     )
     port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
-    name: str | None = parameter(default=None, metavar="NAME", panel=MODEL)
-    key_env: str | None = parameter(
-        default=None, metavar="NAME", panel=_SERVER, main=True
-    )
+    name: str | None = optional(metavar="NAME", panel=MODEL)
+    key_env: str | None = optional(metavar="NAME", panel=_SERVER, main=True)
     no_key: bool = parameter(default=False, panel=_SERVER)
     precision: str | None = None
     layers: int | None = None
-    batch_tokens: int | None = parameter(
-        default=None, setting="batch_tokens", panel=RUN
-    )
-    max_texts: int | None = parameter(default=None, setting="texts", panel=_LIMITS)
-    max_queue: int | None = parameter(default=None, setting="queue", panel=_LIMITS)
-    max_body: int | None = parameter(
-        default=None, setting="body_mib", metavar="MIB", panel=_LIMITS
-    )
+    batch_tokens: int | None = optional(setting="batch_tokens", panel=RUN)
+    max_texts: int | None = optional(setting="texts", panel=_LIMITS)
+    max_queue: int | None = optional(setting="queue", panel=_LIMITS)
+    max_body: int | None = optional(setting="body_mib", metavar="MIB", panel=_LIMITS)
     progress: bool | Listener = True
 
 
@@ -420,8 +407,6 @@ def serve(request: ServeRequest) -> EmbeddingServer:
             EmbeddingServer,
             check_open,
         )
-    import os
-
     from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.index_rows import recorded_model
@@ -446,18 +431,19 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     key = None
     if variable is not None:
         key = find_key("aoe serve", variable, os.environ, f"set {variable}").secret
-    named = (request.index, request.against)
-    folders = [
-        argument("index", folder, Path) for folder in named if folder is not None
+    folders = {"index": request.index, "against": request.against}
+    paths = [
+        argument(name, folder, Path)
+        for name, folder in folders.items()
+        if folder is not None
     ]
-    models: list[str | Path | Encoder]
-    if request.model is None:
-        models = [recorded_model(folder) for folder in folders]
-    else:
-        models = [request.model, *(recorded_model(folder) for folder in folders[1:])]
+    models = []
+    if request.model is not None:
+        models.append(request.model)
+    models += [recorded_model(path) for path in paths[len(models) :]]
     embedders = [
         open_model(
-            str(model) if isinstance(model, Path) else model,
+            model,
             precision=named_precision(request.precision),
             layers=request.layers,
             say=notes(request.progress),
@@ -467,18 +453,9 @@ def serve(request: ServeRequest) -> EmbeddingServer:
     return EmbeddingServer(
         embedders,
         name=request.name or embedders[0].name,
-        indexes=[SearchIndex(*each) for each in zip(folders, embedders, strict=False)],
+        indexes=list(map(SearchIndex, paths, embedders)),
         host=request.host,
         port=request.port,
         key=key,
         limits=limits,
     )
-
-
-def _embedder(
-    model: str | Path | Encoder, *, cache: bool, progress: bool | Listener
-) -> Embedder:
-    from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
-
-    opened = open_model(str(model) if isinstance(model, Path) else model)
-    return CachedEmbedder(opened, store=cache, progress=progress)

@@ -22,11 +22,11 @@ _KEPT_BACKBONE = (
 )
 
 
-def judge_all(folder: str, purpose: str | None) -> list[str]:
+def judge_command(folder: str, purpose: str | None) -> list[str]:
     """The command that asks people about all sampled pairs, by the purpose of the model."""
     from pairkit.reviews.review_sample import SEARCH
 
-    # That of match is the default of `pairs review`.
+    # The question of the purpose match is the default of `pairs review`.
     questions = {
         "group": "Do both texts belong to the same topic or intent?",
         "search": SEARCH,
@@ -37,18 +37,10 @@ def judge_all(folder: str, purpose: str | None) -> list[str]:
     return command
 
 
-def compare(model: str, other: str, judged: str) -> list[str]:
-    """The command that compares two models on judged pairs."""
-    return [
-        "aoe",
-        "evaluate",
-        "--model",
-        model,
-        "--against",
-        other,
-        "--data",
-        f"{judged}.review",
-    ]
+def compare_command(model: str, other: str, data: str) -> list[str]:
+    """The command that compares two models."""
+    models = ["--model", model, "--against", other]
+    return ["aoe", "evaluate", *models, "--data", data]
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,53 +179,38 @@ class Trained(CommandResult):
 
         There are none if the backbone was kept, the gain is known, or no rows were held out.
         """
-        settings = self._run.origin["settings"]
         run = self._run
-        if self.gain is not None or not settings["optim"]["interpolate"]:
+        settings = run.origin["settings"]
+        keeps_backbone = settings["optim"]["interpolate"] == 0
+        if self.gain is not None or keeps_backbone:
             return []
         model = str(self.out)
         backbone = run.sources.backbone
         held_out = run.sources.dev_data
-        name, first = next(iter(run.sources.data.items()))
-        kind = run.datasets[name].kind
-        if held_out or (settings["preset"] != "domain" and kind != "single"):
-            if not held_out and Path(first).is_file():
+        name, data = next(iter(run.sources.data.items()))
+        has_single_texts = run.datasets[name].kind == "single"
+        if held_out or not (settings["preset"] == "domain" or has_single_texts):
+            if not held_out and Path(data).is_file():
                 return []  # there is no verdict on training rows
-            on = next(iter(held_out.values()), first)
-            step = [
-                "aoe",
-                "evaluate",
-                "--model",
-                model,
-                "--against",
-                backbone,
-                "--data",
-                on,
-            ]
+            step = compare_command(model, backbone, next(iter(held_out.values()), data))
             return [("evaluate it against the backbone", step)]
-        texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
-        draw = [
-            "--data",
-            *texts,
-            "--model",
-            model,
-            "--model",
-            backbone,
-            "--out",
-            "to-judge",
-        ]
+
+        sample = ["aoe", "sample-pairs", "--data", data]
+        if not has_single_texts:
+            sample += ["--columns", "text=anchor"]
+        sample += ["--model", model, "--model", backbone, "--out", "to-judge"]
         purpose = settings["purpose"]
         if purpose is not None:
-            draw += ["--purpose", purpose]
+            sample += ["--purpose", purpose]
         return [
-            ("sample pairs of your own texts", ["aoe", "sample-pairs", *draw]),
+            ("sample pairs of your own texts", sample),
             (
                 "judge them; 400 pairs usually show a gain of 1.2 points of AUC",
-                judge_all("to-judge", purpose),
+                judge_command("to-judge", purpose),
             ),
             (
                 "compare the model with its backbone",
-                compare(model, backbone, "to-judge"),
+                compare_command(model, backbone, "to-judge.review"),
             ),
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,16 @@ from aoe_train.api.parameters import (
     column_prompts,
     named_sources,
     notes,
+    optional,
     options,
 )
+from aoe_train.api.trained import Trained
 from pairkit.base.cli.options import INPUT, RUN, Request, parameter, takes
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from aoe_train.api.trained import Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
     from pairkit.dataset.reading.named_sources import Given
 
-_TRAINING = "Training"
+_training = partial(optional, panel="Training")
 
 
 class TrainRequest(
@@ -38,114 +41,70 @@ class TrainRequest(
 ):
     """The arguments of `train` and `plan`."""
 
-    data: Given | None = parameter(
-        options["data"], default=None, repeat=True, read=named_sources
-    )
+    data: Given | None = optional(options["data"], repeat=True, read=named_sources)
     _: KW_ONLY
     backbone: str | Path = parameter(
         default="minilm", short="-b", metavar="MODEL", panel=MODEL, main=True
     )
     out: str | Path = "model"
-    preset: str | None = parameter(
-        default=None, setting="preset", metavar="NAME", panel=_TRAINING, main=True
+    preset: str | None = _training(setting="preset", metavar="NAME", main=True)
+    purpose: str | None = _training(setting="purpose", metavar="NAME", main=True)
+    dims: Sequence[int] | str | None = _training(
+        setting="objective.dims", metavar="N,…", main=True
     )
-    purpose: str | None = parameter(
-        default=None, setting="purpose", metavar="NAME", panel=_TRAINING, main=True
+    layers: Sequence[int] | str | None = _training(
+        setting="objective.layers", metavar="N,…"
     )
-    dims: Sequence[int] | str | None = parameter(
-        default=None,
-        setting="objective.dims",
-        metavar="N,…",
-        panel=_TRAINING,
-        main=True,
+    top_layers: int | None = _training(setting="optim.top_layers")
+    interpolate: float | None = _training(setting="optim.interpolate")
+    dev_data: Given | None = optional(
+        metavar="DATA", panel=INPUT, main=True, repeat=True, read=named_sources
     )
-    layers: Sequence[int] | str | None = parameter(
-        default=None, setting="objective.layers", metavar="N,…", panel=_TRAINING
-    )
-    top_layers: int | None = parameter(
-        default=None, setting="optim.top_layers", panel=_TRAINING
-    )
-    interpolate: float | None = parameter(
-        default=None, setting="optim.interpolate", panel=_TRAINING
-    )
-    dev_data: Given | None = parameter(
-        default=None,
-        metavar="DATA",
-        panel=INPUT,
-        main=True,
-        repeat=True,
-        read=named_sources,
-    )
-    accept_on: Source | None = parameter(
-        default=None, metavar="DATA", panel=INPUT, main=True
-    )
-    if_not_better: str | None = parameter(
-        default=None, setting="optim.if_not_better", metavar="NAME", panel=_TRAINING
-    )
+    accept_on: Source | None = optional(metavar="DATA", panel=INPUT, main=True)
+    if_not_better: str | None = _training(setting="optim.if_not_better", metavar="NAME")
     columns: Mapping[str, str] | None = None
-    labels: Mapping[str, Meaning] | str | None = parameter(
-        options["labels"], default=None, setting="data.labels"
+    labels: Mapping[str, Meaning] | str | None = optional(
+        options["labels"], setting="data.labels"
     )
-    label_range: tuple[float, float] | str | None = parameter(
-        options["label_range"], default=None, setting="data.label_range"
+    label_range: tuple[float, float] | str | None = optional(
+        options["label_range"], setting="data.label_range"
     )
-    bad_rows: str | None = parameter(
-        options["bad_rows"], default=None, setting="data.bad_rows"
+    bad_rows: str | None = optional(options["bad_rows"], setting="data.bad_rows")
+    conflicts: str | None = optional(
+        setting="data.conflicts", metavar="NAME", panel=INPUT
     )
-    conflicts: str | None = parameter(
-        default=None, setting="data.conflicts", metavar="NAME", panel=INPUT
+    epochs: float | None = _training(setting="optim.epochs", metavar="N", main=True)
+    batch_size: int | None = _training(setting="optim.batch_size")
+    lr: float | None = _training(setting="optim.lr")
+    max_length: int | None = optional(setting="encoder.max_length", panel=MODEL)
+    pooling: str | None = optional(
+        setting="encoder.pooling", metavar="NAME", panel=MODEL
     )
-    epochs: float | None = parameter(
-        default=None, setting="optim.epochs", metavar="N", panel=_TRAINING, main=True
+    prompts: str | Mapping[str, str] | None = optional(
+        setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts
     )
-    batch_size: int | None = parameter(
-        default=None, setting="optim.batch_size", panel=_TRAINING
-    )
-    lr: float | None = parameter(default=None, setting="optim.lr", panel=_TRAINING)
-    max_length: int | None = parameter(
-        default=None, setting="encoder.max_length", panel=MODEL
-    )
-    pooling: str | None = parameter(
-        default=None, setting="encoder.pooling", metavar="NAME", panel=MODEL
-    )
-    prompts: str | Mapping[str, str] | None = parameter(
-        default=None,
-        setting="prompts",
-        metavar="TEXT",
-        panel=MODEL,
-        repeat=True,
-        read=column_prompts,
-    )
-    lora: bool | None = parameter(default=None, panel=MODEL)
-    precision: str | None = parameter(
-        default=None, setting="run.precision", metavar="NAME", panel=RUN
-    )
-    guide: str | Path | None = parameter(
-        default=None,
+    lora: bool | None = optional(panel=MODEL)
+    precision: str | None = optional(setting="run.precision", metavar="NAME", panel=RUN)
+    guide: str | Path | None = _training(
         text="A model that filters likely false negatives in a batch (GISTEmbed): a folder, a Hub id,"
         " minilm, smollm2, or a file of vectors. `objective.guide_margin` is the threshold. Default: none.",
         setting="guide.model",
         metavar="MODEL",
-        panel=_TRAINING,
     )
-    teacher: str | Path | None = parameter(
-        default=None,
+    teacher: str | Path | None = _training(
         text="A model to imitate, or a file of its vectors that `aoe encode` wrote. The loss parts"
         " `embed_distill`, `score_distill` and `margin_mse` use it. Default: none.",
         setting="teacher.model",
         metavar="MODEL",
-        panel=_TRAINING,
     )
-    teacher_scores: str | Path | None = parameter(
-        default=None, setting="teacher.scores", metavar="FILE", panel=_TRAINING
+    teacher_scores: str | Path | None = _training(
+        setting="teacher.scores", metavar="FILE"
     )
-    seed: int | None = parameter(options["seed"], default=None, setting="seed")
-    revision: str | None = parameter(default=None, metavar="COMMIT", panel=MODEL)
+    seed: int | None = optional(options["seed"], setting="seed")
+    revision: str | None = optional(metavar="COMMIT", panel=MODEL)
     trust_remote_code: bool = parameter(default=False, panel=MODEL)
-    objective: LossFunction | Mapping[str, LossFunction] | None = parameter(
-        default=None, hidden=True
-    )
-    dev_metric: Callable[[Encoder], float] | None = parameter(default=None, hidden=True)
+    objective: LossFunction | Mapping[str, LossFunction] | None = optional(hidden=True)
+    dev_metric: Callable[[Encoder], float] | None = optional(hidden=True)
     callbacks: Sequence[TrainerCallback] = parameter(default=(), hidden=True)
     config: str | Path | None = None
     settings: Mapping[str, Any] | Iterable[str] | None = None
@@ -220,8 +179,6 @@ def train(request: TrainRequest) -> Trained:
         >>> {"pairs.loss", "more.loss"} <= run.history[-1].keys()
         True
     """
-    from aoe_train.api.trained import Trained
-
     sources, settings = _inputs(request)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
@@ -281,7 +238,6 @@ def _settings(request: TrainRequest) -> TrainSettings:
 def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
-    from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument
 
     sections = settings.datasets.items()
@@ -310,7 +266,7 @@ def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
 def _by_name(
     of_settings: Mapping[str, Source | None], sources: Given | None
 ) -> dict[str, Source]:
-    """Sources by name: those of the settings, and arguments instead of them."""
+    """Sources by name: those of the settings, unless an argument replaces them."""
     from pairkit.dataset.reading.named_sources import named_sources
 
     by_name = {
@@ -323,8 +279,6 @@ def _by_name(
 
 def _losses(request: TrainRequest, data: Collection[str]) -> Mapping[str, LossFunction]:
     """Your own losses, by dataset."""
-    from pairkit.base.errors import ConfigError
-
     if request.objective is None:
         return {}
     if not isinstance(request.objective, Mapping):

@@ -1,1 +1,1 @@
-"""Files of texts to files of vectors: `source` cuts a file into parts, `run` has them encoded."""
+"""Encodes files of texts as files of vectors: `source` divides a file into parts, `encode_run` encodes them."""

@@ -1,19 +1,18 @@
 """Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part.
 
-`TextVectors` encodes a list of texts in the same way, as a cached file.
+`cached_vectors` encodes a list of texts in the same way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +24,7 @@ from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts,
 from aoe_train.encoding.vector_file import (
     PartialOutput,
     Quantization,
+    blocks,
     open_partial,
     read_finished,
     read_record,
@@ -35,7 +35,7 @@ from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, sha256, write_errors
+from pairkit.base.system.files import open_own, sha256, whole_file, write_errors
 from pairkit.base.system.folders import differing
 from pairkit.base.system.text_lines import no_such_file
 
@@ -44,17 +44,16 @@ if TYPE_CHECKING:
 
     from aoe_train.model.encoder import Encoder
 
-_VECTOR = "vector"
+NO_QUANTIZATION = Quantization()
+_VECTOR = "vector"  # the column of vectors in a table
 _STDIN = "-"
 _LEVEL = 3  # of zstd; fixed, so that the bytes do not depend on a library's default
-_FORMAT = 2  # of the output; a run doesn't resume one with another format
-
-NO_QUANTIZATION = Quantization()
+_FORMAT = 2  # version of the output; a run doesn't resume one with another format
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Encoded(OutputResult):
     """The result of a run.
 
@@ -90,7 +89,7 @@ class Encoded(OutputResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
-        return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
+        return {**super().to_dict(), "texts_per_s": round(self.texts_per_s, 2)}
 
 
 def check_files(path: Path, out: Path) -> None:
@@ -125,10 +124,10 @@ def encode_file(
     start = time.monotonic()
     out = Path(out)
     quantize = quantization.quantize
-    with open_partial(out, fresh=fresh) as partial:
-        file = _input_file(partial, path)
+    with open_partial(out, fresh=fresh) as unfinished:
+        file = _input_file(unfinished, path)
         source = open_source(file, columns)
-        made_of: dict[str, Any] = {
+        made_of = {
             "parts": [_FORMAT, MAX_TEXTS],
             "text column": source.column,
             "input": sha256(source.path),
@@ -136,12 +135,21 @@ def encode_file(
         if source.path != file:
             made_of["sheet"] = file.name
         made_of |= {**settings, **quantization.settings()}
+
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
-            partial.begun = False
+            unfinished.is_resumable = False
             count = finished["texts"]
             return Encoded(out, count, finished["dim"], count, 0.0, quantize)
-        if not partial.begun:
+
+        if unfinished.is_resumable:
+            differences = differing(unfinished.state.made_of, made_of)
+            if differences:
+                raise ConfigError(
+                    f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command,"
+                    " or give --fresh to start over"
+                )
+        else:
             count = _checked(source, table=out.suffix == ".parquet")
             if count == 1 and quantize == "int8" and quantization.ranges is None:
                 raise ConfigError(
@@ -149,28 +157,22 @@ def encode_file(
                     " --calibration"
                 )
             out.unlink(missing_ok=True)  # from now on it exists only if it is complete
-            partial.begin(made_of, count, dim)
-        elif differences := differing(partial.state.made_of, made_of):
-            raise ConfigError(
-                f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command, or"
-                " give --fresh to start over"
-            )
-        resumed = partial.state.done
-        _fill(partial, source, embed, show)
-        _finish(partial, source, out, made_of, quantization)
-        seconds = round(time.monotonic() - start, 3)
-        encoded = Encoded(
-            out, partial.state.texts, partial.state.dim, resumed, seconds, quantize
-        )
-        partial.begun = False
-    return encoded
+            unfinished.begin(made_of, count, dim)
+
+        resumed = unfinished.state.done
+        _encode_rest(unfinished, source, embed, show)
+        _finish(unfinished, source, out, quantization)
+        unfinished.is_resumable = False
+    state = unfinished.state
+    seconds = round(time.monotonic() - start, 3)
+    return Encoded(out, state.texts, state.dim, resumed, seconds, quantize)
 
 
-def _input_file(partial: PartialOutput, path: str | Path) -> Path:
+def _input_file(unfinished: PartialOutput, path: str | Path) -> Path:
     """The input as a file; standard input is copied into the partial folder."""
     if str(path) != _STDIN:
         return Path(path)
-    copy = partial.folder / "stdin.txt"
+    copy = unfinished.folder / "stdin.txt"
     with write_errors(copy), open_own(copy, "wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return copy
@@ -188,13 +190,15 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(
-    partial: PartialOutput,
+def _encode_rest(
+    unfinished: PartialOutput,
     source: TextSource,
     embed: Embed,
     show: Listener,
 ) -> None:
-    start = partial.state.done
+    """Encode the texts whose vectors aren't stored yet."""
+    start = unfinished.state.done
+    total = unfinished.state.texts
     texts_read = 0
 
     def remaining() -> Iterator[list[str]]:
@@ -205,44 +209,45 @@ def _fill(
             if first >= start:
                 yield part
 
-    show(Progress("encode", partial.state.done, partial.state.texts))
+    show(Progress("encode", start, total))
     for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
-            number = partial.state.done + int(invalid.argmax())
+            number = unfinished.state.done + int(invalid.argmax())
             row, _ = next(islice(source.values(), number, None))
             raise DataError(
                 "the vector of this text contains NaN or infinity",
                 path=source.path,
                 row=row,
             )
-        partial.append(vectors)
-        show(Progress("encode", partial.state.done, partial.state.texts))
-    if not texts_read == partial.state.done == partial.state.texts:
+        unfinished.append(vectors)
+        show(Progress("encode", unfinished.state.done, total))
+    if not texts_read == unfinished.state.done == total:
         raise DataError(
             "was changed while being read; give --fresh to start over", path=source.path
         )
 
 
 def _finish(
-    partial: PartialOutput,
+    unfinished: PartialOutput,
     source: TextSource,
     out: Path,
-    made_of: Mapping[str, Any],
     quantization: Quantization,
 ) -> None:
     """Write the output from all vectors."""
     if quantization.quantize == "int8" and quantization.ranges is None:
-        quantization = Quantization("int8", value_ranges(partial.blocks()))
+        quantization = Quantization(
+            "int8", value_ranges(blocks(unfinished.all_vectors()))
+        )
     if out.suffix == ".parquet":
-        complete = partial.folder / "table.parquet"
-        _write_table(complete, source, partial, quantization)
+        complete = unfinished.folder / "table.parquet"
+        _write_table(complete, source, unfinished, quantization)
     elif quantization.quantize == "float32":
-        complete = partial.vectors
+        complete = unfinished.vectors
     else:
-        complete = partial.folder / "codes.npy"
-        write_vectors(complete, partial, quantization)
-    write_record(out, made_of, partial.state, complete.stat().st_size, quantization)
+        complete = unfinished.folder / "codes.npy"
+        write_vectors(complete, unfinished, quantization)
+    write_record(out, unfinished.state, complete.stat().st_size, quantization)
     with write_errors(out):
         complete.replace(out)
 
@@ -250,7 +255,7 @@ def _finish(
 def _write_table(
     path: Path,
     source: TextSource,
-    vectors: PartialOutput,
+    unfinished: PartialOutput,
     quantization: Quantization,
 ) -> None:
     """Write all columns of `source` and the column `vector`, block by block."""
@@ -258,13 +263,13 @@ def _write_table(
     import pyarrow.parquet as pq
 
     schema = source.schema()
-    width = width_of(vectors.state.dim, quantization.quantize)
+    vectors = unfinished.all_vectors()
+    width = width_of(vectors.shape[1], quantization.quantize)
     number = pa.from_numpy_dtype(DTYPES[quantization.quantize])
     vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
     with (
-        write_errors(path),
-        open_own(path, "wb") as file,
+        whole_file(path) as file,
         pq.ParquetWriter(
             file,
             schema.append(vector),
@@ -273,74 +278,53 @@ def _write_table(
         ) as writer,
     ):
         for table in source.tables(schema):
-            flat = pa.array(
-                quantization.apply(vectors.read(start, table.num_rows)).ravel()
-            )
-            column = pa.FixedSizeListArray.from_arrays(flat, width)
+            block = quantization.apply(vectors[start : start + table.num_rows])
+            column = pa.FixedSizeListArray.from_arrays(pa.array(block.ravel()), width)
             writer.write_table(table.append_column(vector, column))
             start += table.num_rows
-        writer.close()
-        file.flush()
-        os.fsync(file.fileno())
 
 
-class TextVectors:
-    """A cached file of vectors, named by a hash of texts, model and settings; interrupted runs resume it."""
+def cached_vectors(
+    texts: Sequence[str],
+    identity: Mapping[str, Any],
+    prompt: str,
+    load: Callable[[], Encoder],
+    *,
+    normalize: bool | None = None,
+    folder: Path,
+    show: Listener,
+) -> npt.NDArray[np.float32]:
+    """The vectors (text, dim), mapped from a file that is named by a hash of texts, model and settings.
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        identity: Mapping[str, Any],
-        prompt: str,
-        *,
-        normalize: bool | None = None,
-        folder: Path,
-    ) -> None:
-        self._texts = texts
-        self._folder = folder
-        self._made_of: dict[str, Any] = {
-            "model": dict(identity),
-            "prompt": prompt,
-            "normalize": normalize,
-        }
+    If there is no such file, the model is loaded, and the texts are encoded; interrupted calls resume.
+    """
+    options: dict[str, Any] = {"prompt": prompt, "normalize": normalize}
+    made_of = {"model": dict(identity), **options}
+    digest = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    path = folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
-    @cached_property
-    def path(self) -> Path:
-        """The file's path; the file may not exist yet."""
-        digest = hashlib.sha256(json.dumps(self._made_of, sort_keys=True).encode())
-        for text in self._texts:
-            encoded = text.encode("utf-8", "surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
-
-    def load_or_make(
-        self,
-        encoder: Callable[[], Encoder],
-        show: Listener,
-    ) -> npt.NDArray[np.float32]:
-        """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
-        if not self.path.is_file() or read_record(self.path) is None:
-            self._make(encoder(), show)
-        return np.asarray(np.load(self.path, mmap_mode="r"))
-
-    def _make(self, encoder: Encoder, show: Listener) -> None:
+    if not path.is_file() or read_record(path) is None:
         import polars as pl  # slow to import, and a command doesn't need it
 
         from pairkit.dataset.parquet import write_parquet
 
-        with write_errors(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True)
-        options = {name: self._made_of[name] for name in ("prompt", "normalize")}
-        with TemporaryDirectory(dir=self._folder, prefix=".texts.") as scratch:
+        encoder = load()
+        with write_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix=".texts.") as scratch:
             table = Path(scratch) / "texts.parquet"
-            write_parquet(table, pl.DataFrame({"text": list(self._texts)}))
+            write_parquet(table, pl.DataFrame({"text": list(texts)}))
             encode_file(
                 table,
-                self.path,
+                path,
                 partial(map, partial(encoder.encode, **options)),
                 encoder.dim,
-                self._made_of,
-                fresh=self.path.exists(),  # an existing file doesn't match its record
+                made_of,
+                fresh=path.exists(),  # an existing file doesn't match its record
                 show=show,
             )
         show(Progress("encode", ended=True))
+    return np.asarray(np.load(path, mmap_mode="r"))

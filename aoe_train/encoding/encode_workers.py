@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,28 +23,27 @@ from pairkit.base.errors import ConfigError, PairkitError
 from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
     import numpy as np
 
     from aoe_train.model.encoder import Encoder
 
-_AHEAD = 3  # parts per worker that may be finished before an earlier part
-_END_S = 5.0  # after a request to end, until the worker is killed
 CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
+_AHEAD = 3  # parts per worker that may be finished before an earlier part
+_END_S = 5.0  # seconds that a worker has to end before it is killed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelInfo:
-    """Everything that determines the vectors, and a note if another precision is faster."""
+    """Everything that determines the vectors, and notes on loading the model."""
 
     dim: int
     settings: dict[str, Any]
-    slow: str | None = None
+    notes: Sequence[str] = ()
 
     def check_same(self, other: ModelInfo, worker: str) -> None:
-        """Refuse a worker whose vectors would be others."""
+        """Refuse a worker whose vectors would differ."""
         differences = differing(self.settings, other.settings)
         if differences:
             raise ConfigError(
@@ -62,10 +62,12 @@ def model_info(
     )
     size = encoder.size(options.get("dim"))
     normalize = options.get("normalize")
-    settings: dict[str, Any] = {
+    if normalize is None:
+        normalize = encoder.settings.normalize
+    settings = {
         "model": encoder.identity(),
         "prompt": prompt,
-        "normalize": encoder.settings.normalize if normalize is None else normalize,
+        "normalize": normalize,
         "batch tokens": options.get("batch_tokens"),
     }
     if size != encoder.dim:
@@ -76,7 +78,7 @@ def model_info(
     return ModelInfo(size, settings), encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkerSpec:
     """The model, devices and options of all workers."""
 
@@ -90,23 +92,24 @@ class WorkerSpec:
 def load_encoder(
     model: str | Path,
     precision: str | None,
+    say: Callable[[str], None],
+    *,
     device: str | None = None,
     layers: int | None = None,
-) -> tuple[Encoder, str | None]:
-    """An encoder for inference, and a note if another precision is faster."""
+) -> Encoder:
+    """An encoder for inference; if another precision is faster, that is reported."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
     from aoe_train.settings.train_settings import named_precision
 
     checked = named_precision(precision)
     encoder = Encoder.load(
-        model,
-        device=device,
-        precision=checked,
-        inference_only=True,
-        layers=layers,
+        model, device=device, precision=checked, inference_only=True, layers=layers
     )
-    return encoder, slow_precision(checked, encoder.device)
+    slow = slow_precision(checked, encoder.device)
+    if slow:
+        say(slow)
+    return encoder
 
 
 def load_worker(
@@ -123,20 +126,23 @@ def load_worker(
     if device == "cpu" or not torch.accelerator.is_available():
         threads = max(1, torch.get_num_threads() // count)
         torch.set_num_threads(threads)
-        # The tokenizer reads it on first use.
+        # The tokenizer reads this variable when it is used first.
         os.environ["RAYON_NUM_THREADS"] = str(threads)
 
-    encoder, slow = load_encoder(spec.model, spec.precision, device, spec.layers)
+    notes = list[str]()
+    encoder = load_encoder(
+        spec.model, spec.precision, notes.append, device=device, layers=spec.layers
+    )
     info, encode = model_info(encoder, spec.options)
-    return replace(info, slow=slow), encode
+    return replace(info, notes=notes), encode
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:
     """The device of each worker, in turn; by default one worker per device."""
-    kinds = sorted({device.partition(":")[0] for device in devices})
-    if len(kinds) > 1:
+    types = sorted({device.partition(":")[0] for device in devices})
+    if len(types) > 1:
         raise ConfigError(
-            f"--device {','.join(devices)}: vectors of {' and '.join(kinds)} differ; choose one kind"
+            f"--device {','.join(devices)}: vectors of {' and '.join(types)} differ; choose one kind"
         )
     count = workers or max(1, len(devices))
     if count < len(devices):
@@ -148,15 +154,55 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
     return [devices[number % len(devices)] for number in range(count)]
 
 
-class WorkerPool:
-    """Workers with one model; the first starts immediately, the others with the first part."""
+class EncoderPool(ABC):
+    """Workers that have loaded one model; `vectors` divides the parts among them."""
+
+    model_info: ModelInfo
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free: deque[Any] = deque()
+
+    @abstractmethod
+    def _send(self, number: int, part: list[str]) -> None:
+        """Send a part to the first free worker."""
+
+    @abstractmethod
+    def _receive(self) -> dict[int, np.ndarray]:
+        """Wait until a worker answers; returns the vectors of finished parts by number."""
+
+    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
+        """The vectors of each part, in order; a few parts are read ahead."""
+        unread = iter(parts)
+        finished: dict[int, np.ndarray] = {}
+        sent = 0
+        yielded = 0
+        while True:
+            while self._free and sent < yielded + _AHEAD * self._count:
+                part = next(unread, None)
+                if part is None:
+                    break
+                self._send(sent, part)
+                sent += 1
+            if sent == yielded:
+                return
+            finished |= self._receive()
+            while yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
+
+
+class WorkerPool(EncoderPool):
+    """Processes on this machine; the first starts immediately, the others with the first part."""
 
     def __init__(self, spec: WorkerSpec) -> None:
+        super().__init__(len(spec.devices))
         self._spec = spec
+        self._busy = dict[Connection, tuple[_Worker, int]]()
         self._workers: list[_Worker] = []
         try:
             self._workers.append(_Worker(spec, 0))
-            self.model_info: ModelInfo = self._workers[0].receive()
+            self.model_info = self._workers[0].receive()
         except BaseException:
             self.close()
             raise
@@ -167,48 +213,33 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
-        """The vectors of each part, in order; a few parts are read ahead."""
-        unread = iter(parts)
-        busy = dict[Connection, tuple[_Worker, int]]()
-        finished: dict[int, np.ndarray] = {}
-        sent = 0
-        yielded = 0
-        free = deque(self._ready())
-        while True:
-            while free and sent < yielded + _AHEAD * len(self._workers):
-                part = next(unread, None)
-                if part is None:
-                    break
-                worker = free.popleft()
-                worker.send(part)
-                busy[worker.pipe] = worker, sent
-                sent += 1
-            if not busy:
-                return
-            for pipe in wait(list(busy)):
-                worker, number = busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
-                finished[number] = worker.receive()
-                free.append(worker)
-            while yielded in finished:
-                yield finished.pop(yielded)
-                yielded += 1
-
     def close(self) -> None:
         """End all workers."""
         for worker in self._workers:
             worker.end()
 
-    def _ready(self) -> list[_Worker]:
-        """Start the remaining workers, and check that all have the same model."""
+    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
+        """Start the remaining workers, which must have the same model, and encode the parts."""
         started = len(self._workers)
-        count = len(self._spec.devices)
-        self._workers += [
-            _Worker(self._spec, number) for number in range(started, count)
-        ]
+        for number in range(started, self._count):
+            self._workers.append(_Worker(self._spec, number))
         for worker in self._workers[started:]:
             self.model_info.check_same(worker.receive(), str(worker))
-        return [*self._workers]
+        self._free = deque(self._workers)
+        return super().vectors(parts)
+
+    def _send(self, number: int, part: list[str]) -> None:
+        worker = self._free.popleft()
+        worker.send(part)
+        self._busy[worker.pipe] = worker, number
+
+    def _receive(self) -> dict[int, np.ndarray]:
+        finished = {}
+        for pipe in wait(list(self._busy)):
+            worker, number = self._busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
+            finished[number] = worker.receive()
+            self._free.append(worker)
+        return finished
 
 
 class _Worker:
@@ -222,7 +253,7 @@ class _Worker:
             self._name += f" ({device})"
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
-            self._process: BaseProcess = CONTEXT.Process(
+            self._process = CONTEXT.Process(
                 target=_work,
                 args=(theirs, spec, number),
                 name=self._name,

@@ -7,24 +7,28 @@ another one, and a new actor is started.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec, load_worker
+from aoe_train.encoding.encode_workers import (
+    EncoderPool,
+    ModelInfo,
+    WorkerSpec,
+    load_worker,
+)
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.cluster import Cluster, WorkerLost
 
 if TYPE_CHECKING:
     import numpy as np
 
-_AHEAD = 3  # parts per actor that may be finished before an earlier part
-_MAX_LOSSES = 3  # of actors, for one part, or on average while they load the model
-_SILENT_WAIT_S = 30.0  # until a message that the cluster is busy
+_MAX_LOSSES = 3  # actors lost on one part, or per actor while the model is loaded
+_SILENT_WAIT_S = 30.0  # seconds until a message that the cluster is busy
 
 
-class ActorPool:
-    """The interface of `WorkerPool`, on a cluster that is connected and will end the actors."""
+class ActorPool(EncoderPool):
+    """Actors on a cluster that is connected and will end them."""
 
     def __init__(
         self,
@@ -33,76 +37,63 @@ class ActorPool:
         workers: int | None,
         say: Callable[[str], None],
     ) -> None:
+        count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
+        super().__init__(count)
         self._cluster = cluster
-        self._count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
-        self._new = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)(
-            _Actor
-        ).remote
+        actor_class = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)
+        self._new_actor = actor_class(_Actor).remote
         self._spec = replace(spec, devices=spec.devices[:1])
         self._loading: dict[Any, Any] = {}  # actors by their pending `ModelInfo`
+        self._busy: dict[Any, tuple[Any, int, list[str]]] = {}
+        self._retries: deque[tuple[int, list[str]]] = deque()
         self._losses = Counter[int | None]()  # by part; None: while loading the model
-        self._free: deque[Any] = deque()
-        for _ in range(self._count):
+        for _ in range(count):
             self._start()
         if cluster.first(list(self._loading), _SILENT_WAIT_S) is None:
             say("waiting for free resources on the cluster, and for the model to load")
-        first: ModelInfo | None = None
-        while first is None:
-            first = self._loaded(cluster.first(list(self._loading)))
-        self.model_info: ModelInfo = first
+        while not self._free:
+            self._receive_info(cluster.first(list(self._loading)))
 
-    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
-        """The vectors of each part, in order; a few parts are read ahead."""
-        unread = enumerate(parts)
-        yielded = 0
-        retries: deque[tuple[int, list[str]]] = deque()
-        busy: dict[Any, tuple[Any, int, list[str]]] = {}
-        finished: dict[int, np.ndarray] = {}
-        while True:
-            while self._free and (
-                retries or len(busy) + len(finished) < _AHEAD * self._count
-            ):
-                job = retries.popleft() if retries else next(unread, None)
-                if job is None:
-                    break
-                number, part = job
-                actor = self._free.popleft()
-                pending = self._cluster.begun(actor.vectors.remote, part)
-                busy[pending] = actor, number, part
-            if not busy and not retries:
-                return
-            answered = self._cluster.first([*busy, *self._loading])
-            if answered in self._loading:
-                self._loaded(answered)
-                continue
-            actor, number, part = busy.pop(answered)
+    def _send(self, number: int, part: list[str]) -> None:
+        actor = self._free.popleft()
+        pending = self._cluster.begun(actor.vectors.remote, part)
+        self._busy[pending] = actor, number, part
+
+    def _receive(self) -> dict[int, np.ndarray]:
+        finished = {}
+        answered = self._cluster.first([*self._busy, *self._loading])
+        if answered in self._loading:
+            self._receive_info(answered)
+        else:
+            actor, number, part = self._busy.pop(answered)
             try:
                 finished[number] = self._cluster.fetched(answered)
             except WorkerLost as error:
-                retries.append((number, part))
+                self._retries.append((number, part))
                 self._replace(actor, number, error)
             else:
                 self._free.append(actor)
-            while yielded in finished:
-                yield finished.pop(yielded)
-                yielded += 1
+        while self._free and self._retries:
+            self._send(*self._retries.popleft())
+        return finished
 
     def _start(self) -> None:
-        actor = self._cluster.begun(self._new, self._spec)
+        actor = self._cluster.begun(self._new_actor, self._spec)
         self._loading[self._cluster.begun(actor.load.remote)] = actor
 
-    def _loaded(self, answered: Any) -> ModelInfo | None:
-        """Receive an actor's `ModelInfo` and mark the actor as free; None if it was lost."""
+    def _receive_info(self, answered: Any) -> None:
+        """Receive an actor's `ModelInfo`; the actor is then free, or was lost and is replaced."""
         actor = self._loading.pop(answered)
         try:
             info: ModelInfo = self._cluster.fetched(answered)
         except WorkerLost as error:
             self._replace(actor, None, error)
-            return None
-        getattr(self, "model_info", info).check_same(info, "an actor")
+            return
+        if not hasattr(self, "model_info"):
+            self.model_info = info
+        self.model_info.check_same(info, "an actor")
         self._losses[None] = 0
         self._free.append(actor)
-        return info
 
     def _replace(self, actor: Any, number: int | None, error: WorkerLost) -> None:
         """Start another actor; give up after repeated losses for one part, or while loading the model."""
@@ -117,7 +108,7 @@ class ActorPool:
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
                 " run the same command again to continue, or with fewer --workers"
             ) from error
-        # Frees the device if the actor is only unreachable.
+        # If the actor is only unreachable, this frees its device.
         self._cluster.ray.kill(actor)
         self._start()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,19 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import is_blank
 from pairkit.base.system.text_lines import note_once, read_text_lines
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
+from pairkit.dataset.records import as_written
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
 
 Row = dict[str, Any]
 _BLOCK_ROWS = 4096
-MAX_TEXTS = 10_000  # of a part
-MAX_CHARACTERS = 8_000_000  # of a part
+# Limits of a part. Later parts grow up to a share of the texts before them, so that short inputs have parts
+# for many workers.
+MAX_TEXTS = 10_000
+MAX_CHARACTERS = 8_000_000
 _MIN_TEXTS = 1_000
-_SHARE = 32  # later parts grow up to 1/32 of the texts before them: short inputs have parts for many workers
+_SHARE = 32  # the share is 1/32
 
 
 def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSource:
@@ -75,13 +80,11 @@ def texts(source: TextSource) -> Iterator[str]:
 
     for row, value in source.values():
         if not isinstance(value, str):
-            kind = (
-                "no value"
-                if value is None
-                else f"a value of type {type(value).__name__}"
-            )
+            found = "no value"
+            if value is not None:
+                found = f"a value of type {type(value).__name__}"
             raise DataError(
-                f"found {kind} in {source.column!r}; expected a text",
+                f"found {found} in {source.column!r}; expected a text",
                 path=source.path,
                 row=row,
             )
@@ -92,9 +95,19 @@ def texts(source: TextSource) -> Iterator[str]:
         yield without_tags(value, source.path)
 
 
+def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The text of each row: the values of these columns that aren't blank, as paragraphs."""
+    text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
+    texts = []
+    for row in zip(*text_columns, strict=True):
+        paragraphs = [value for value in row if not is_blank(value)]
+        texts.append("\n\n".join(paragraphs))
+    return texts
+
+
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """Parts that are encoded as a whole; an end depends only on the texts before it, in any process."""
-    part: list[str] = []
+    part = []
     before = 0
     characters = 0
     for text in texts:
@@ -133,9 +146,7 @@ class RowSource:
                 columns = {
                     name: pa.array([row.get(name) for row in rows]) for name in names
                 }
-                block = pa.schema(
-                    {name: column.type for name, column in columns.items()}
-                )
+                block = pa.table(columns).schema
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
         return schema
 

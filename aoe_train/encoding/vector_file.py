@@ -35,7 +35,7 @@ from aoe_train.model.quantization import (
 )
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, write_errors, write_json
+from pairkit.base.system.files import open_own, whole_file, write_errors, write_json
 from pairkit.base.system.folders import (
     REPLACE,
     check_same_run,
@@ -44,12 +44,12 @@ from pairkit.base.system.folders import (
 )
 
 _MADE_BY = "aoe encode"
-_ITEM = np.dtype("<f4")
-_BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
+_ITEM = np.dtype("<f4")  # of stored vectors
+_BLOCK_VECTORS = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartialState:
     """The content of manifest.json; `done` vectors are safely stored."""
 
@@ -60,15 +60,15 @@ class PartialState:
 
 
 class PartialOutput:
-    """The vectors of an unfinished run; unless `begun`, its folder is removed in the end."""
+    """The vectors of an unfinished run; unless it `is_resumable`, its folder is removed in the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
         self.state = PartialState()
-        self.begun = self._manifest.is_file() and self.vectors.is_file()
-        if self.begun:
+        self.is_resumable = self._manifest.is_file() and self.vectors.is_file()
+        if self.is_resumable:
             self.state = PartialState(**read_json_object(self._manifest))
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
@@ -76,58 +76,52 @@ class PartialOutput:
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             _write_header(file, _ITEM, texts, dim)
         self._save(PartialState(made_of, texts, dim))
-        self.begun = True
+        self.is_resumable = True
 
     def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
+        stored = self.state.done
         with write_errors(self.vectors), open_own(self.vectors) as file:
-            file.truncate(self._offset(self.state.done))
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_1_0(file)
+            file.truncate(file.tell() + stored * self.state.dim * _ITEM.itemsize)
             file.seek(0, os.SEEK_END)
             file.write(np.ascontiguousarray(vectors, _ITEM).data)
             file.flush()
             os.fsync(file.fileno())
-        self._save(replace(self.state, done=self.state.done + len(vectors)))
+        self._save(replace(self.state, done=stored + len(vectors)))
 
-    def read(self, start: int, count: int) -> ndarray:
-        """The vectors (count, dim) from index `start`."""
-        dim = self.state.dim
-        flat = np.fromfile(self.vectors, _ITEM, count * dim, offset=self._offset(start))
-        return flat.reshape(count, dim)
-
-    def blocks(self) -> Iterator[ndarray]:
-        """All vectors, in blocks (text, dim)."""
-        texts = self.state.texts
-        for start in range(0, texts, _BLOCK_VECTORS):
-            yield self.read(start, min(_BLOCK_VECTORS, texts - start))
-
-    def _offset(self, row: int) -> int:
-        """The byte offset of a vector."""
-        with self.vectors.open("rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_1_0(file)
-            return file.tell() + row * self.state.dim * _ITEM.itemsize
+    def all_vectors(self) -> ndarray:
+        """All vectors (text, dim) of a complete file, mapped into memory."""
+        return np.asarray(np.load(self.vectors, mmap_mode="r"))
 
     def _save(self, state: PartialState) -> None:
         write_json(self._manifest, asdict(state))
         self.state = state
 
 
+def blocks(vectors: ndarray) -> Iterator[ndarray]:
+    """Vectors a few thousand at a time."""
+    for start in range(0, len(vectors), _BLOCK_VECTORS):
+        yield vectors[start : start + _BLOCK_VECTORS]
+
+
 @contextmanager
-def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
+def open_partial(out: Path, *, fresh: bool) -> Iterator[PartialOutput]:
     """Lock an output's partial folder; at the end it is removed unless a run can be resumed."""
     folder = out.with_name(out.name + ".partial")
     with working_folder(folder):
         if fresh:
             (folder / _MANIFEST).unlink(missing_ok=True)
-        partial = PartialOutput(folder)
+        unfinished = PartialOutput(folder)
         try:
-            yield partial
+            yield unfinished
         finally:
-            if not partial.begun:
+            if not unfinished.is_resumable:
                 shutil.rmtree(folder)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quantization:
     """A number type, and the ranges of int8."""
 
@@ -144,17 +138,18 @@ class Quantization:
             return {}
         settings: dict[str, Any] = {"quantize": self.quantize}
         if self.quantize == "int8":
-            settings["calibration"] = None
+            calibration = None
             if self.ranges is not None:
                 ranges = self.ranges.astype("<f4").tobytes()
-                settings["calibration"] = hashlib.sha256(ranges).hexdigest()
+                calibration = hashlib.sha256(ranges).hexdigest()
+            settings["calibration"] = calibration
         return settings
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
             return {}
-        entries: dict[str, Any] = {"quantize": self.quantize}
+        entries = {"quantize": self.quantize}
         if self.ranges is not None:
             entries["ranges"] = self.ranges.tolist()
         return entries
@@ -166,14 +161,12 @@ def write_vectors(
     """Write all vectors as a quantized `.npy`, block by block."""
     quantize = quantization.quantize
     state = vectors.state
-    with write_errors(path), open_own(path, "wb") as file:
+    with whole_file(path) as file:
         _write_header(
             file, DTYPES[quantize], state.texts, width_of(state.dim, quantize)
         )
-        for block in vectors.blocks():
+        for block in blocks(vectors.all_vectors()):
             file.write(quantization.apply(block).data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _write_header(
@@ -192,17 +185,13 @@ def record_path(out: Path) -> Path:
 
 
 def write_record(
-    out: Path,
-    made_of: Mapping[str, Any],
-    state: PartialState,
-    size: int,
-    quantization: Quantization,
+    out: Path, state: PartialState, size: int, quantization: Quantization
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
     record = {
         "made_by": _MADE_BY,
         "version": __version__,
-        "made_of": made_of,
+        "made_of": state.made_of,
         "texts": state.texts,
         "dim": state.dim,
         "bytes": size,
@@ -236,7 +225,7 @@ def read_ranges(path: Path, dim: int) -> ndarray:
     if record is not None and "ranges" in record:
         ranges = np.array(record["ranges"], np.float32)
     else:
-        ranges = value_ranges(_blocks(path))
+        ranges = value_ranges(_calibration_blocks(path))
     if ranges.shape != (2, dim):
         raise ConfigError(
             f"--calibration {path}: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it"
@@ -245,7 +234,7 @@ def read_ranges(path: Path, dim: int) -> ndarray:
     return ranges
 
 
-def _blocks(path: Path) -> Iterator[ndarray]:
+def _calibration_blocks(path: Path) -> Iterator[ndarray]:
     remedy = (
         "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     )
@@ -255,8 +244,8 @@ def _blocks(path: Path) -> Iterator[ndarray]:
             "expected vectors (text, dim) of floats, or int8 output with its record",
             path=path,
         )
-    for start in range(0, len(vectors), _BLOCK_VECTORS):
-        block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)
+    for stored in blocks(vectors):
+        block = np.asarray(stored, np.float32)
         if not np.isfinite(block).all():
             raise DataError("contains vectors with NaN or infinity", path=path)
         yield block

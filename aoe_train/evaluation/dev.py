@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
@@ -18,7 +19,7 @@ from aoe_train.evaluation.overlap import (
     trained_examples,
     training_digests,
 )
-from aoe_train.evaluation.pair_metrics import Correlation, binary, correlation
+from aoe_train.evaluation.pair_metrics import Correlation, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
 from aoe_train.evaluation.score import EVEN, Gain, gain, too_few
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import Similarity, TrainSettings
 
-_RESAMPLES = 1000
-# Dev rows; with more the interval is small anyway, and scoring again takes time.
+# Most dev rows that get an interval. With more it is small anyway, and scoring again takes time.
 MOST_RESAMPLED = 1000
-MEAN = "mean"
+MEAN = "mean"  # the name of the mean of several dev sets
+_RESAMPLES = 1000
 
 
 class DevMetric(NamedTuple):
@@ -83,8 +84,7 @@ class DevScores:
         metrics = list(self.by_set.values())
         if len(metrics) == 1:
             return metrics[0]
-        total = math.fsum(metric.value for metric in metrics)
-        return DevMetric(MEAN, total / len(metrics))
+        return DevMetric(MEAN, fmean(metric.value for metric in metrics))
 
     @property
     def figures(self) -> list[float]:
@@ -114,10 +114,7 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> M
         )
     if examples.labels is None:
         ranks = reciprocal_ranks(
-            vectors,
-            examples.rows,
-            similarity,
-            content_ids=examples.content_ids,
+            vectors, examples.rows, similarity, content_ids=examples.content_ids
         )
         return MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)
@@ -154,16 +151,15 @@ def dev_scores(
     scored = {name: score(name, rows) for name, rows in sets.items()}
     by_set = {}
     for name, metrics in scored.items():
-        metric, value = next(iter(metrics.scores().items()))
-        by_set[name] = DevMetric(metric, value)
+        first, *_ = metrics.scores().items()
+        by_set[name] = DevMetric(*first)
     return DevScores(by_set, chosen, scored)
 
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """Judged pairs of a source, whose name is for messages."""
+    """Judged pairs as a task that is named after their source."""
 
-    name: str
     task: PairTask
 
     @classmethod
@@ -177,12 +173,13 @@ class JudgedPairs:
                 f"--accept-on {name}: has judged search results; expected judged pairs (compare models on"
                 " search results with `aoe evaluate --against`)"
             )
-        task = pair_task(pairs.name, frame)
-        if len(set(task.labels.tolist())) < 2:
+        task = pair_task(name, frame)
+        if len(np.unique(task.labels)) < 2:
             raise DataError(
                 "all labels are equal; expected different labels", path=name
             )
-        return cls(name, task)
+        is_binary = bool(np.isin(task.labels, (0, 1)).all())
+        return cls(replace(task, is_binary=is_binary, parts={}))
 
     def __len__(self) -> int:
         return len(self.task.labels)
@@ -202,18 +199,12 @@ class JudgedPairs:
         shared = overlap(self.task, digests(training_texts))
         if not shared.texts:
             return None
-        return f"warning: {self.name}: the model is {shared}, so its score is too high"
+        return f"warning: {self.task.name}: the model is {shared}, so its score is too high"
 
     def score(self, encode: Encode, similarity: Similarity) -> Metrics:
         """A model's scores of the pairs."""
-        task = self.task
-        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
-        similarities = task.similarities(vectors)
-        if np.isin(task.labels, (0, 1)).all():
-            return binary(
-                similarities, task.labels, self.name, probabilities=task.probabilities
-            )
-        return correlation(similarities, task.labels, self.name)
+        vectors = TaskVectors(encode, [self.task.texts], similarity=similarity)
+        return self.task.measure(vectors).whole
 
     def gain(
         self,
@@ -229,7 +220,7 @@ class JudgedPairs:
         if result is None:
             raise DataError(
                 "its labels are too uncertain to compare models; use other pairs",
-                path=self.name,
+                path=self.task.name,
             )
         return result
 
@@ -242,12 +233,12 @@ def check_judged(source: Source | None, settings: TrainSettings) -> None:
                 "--if-not-better without --accept-on has no effect; give --accept-on PAIRS, or leave it out"
             )
         return
-    reason = ""
+    reason = None
     if settings.run.shard:
         reason = "run.shard: no process has the whole model"
     elif settings.encoder.dense:
         reason = "encoder.dense: randomly initialised layers have no backbone to compare with"
-    if reason:
+    if reason is not None:
         raise ConfigError(
             f"--accept-on with {reason}; leave it out, and compare afterwards with `aoe evaluate --against`"
         )

@@ -8,6 +8,7 @@ from itertools import chain, compress
 
 import polars as pl
 
+from aoe_train.encoding.source import joined
 from aoe_train.evaluation.duplicates import (
     DuplicateQuery,
     DuplicatesTask,
@@ -30,36 +31,32 @@ _ALIASES = {
     "created": ("created", "created_at"),
 }
 """Accepted names of the columns of reports."""
-_JIRA_TIME = "%d/%b/%y %H:%M"  # 30/Sep/21 17:20
+_JIRA_TIME = "%d/%b/%y %H:%M"  # such as 30/Sep/21 17:20
 _SIDES = ("duplicate", "canonical")
 _GIS = ("repo", "number1", "number2")
-_Pairs = Mapping[str, Sequence[tuple[str, str]]]  # by split: (duplicate, canonical)
+_Pairs = Mapping[str, Sequence[tuple[str, str]]]  # (duplicate, canonical) by split
+_Queries = Sequence[DuplicateQuery]
 
 
-def read_duplicates(
-    source: PairSource, reports: Source | None = None
-) -> DuplicatesTask:
+def read_duplicates(source: PairSource, reports: Source | None) -> DuplicatesTask:
     """Read reports of a tracker, and pairs of duplicates; without reports the texts of pairs are searched."""
     if reports is None:
         tracked, pairs = _texts_as_reports(source)
     else:
-        by_split: dict[str, list[tuple[str, str]]] = {}
+        pairs = {}
         for split, tables in parts_of(source.source).items():
-            by_split[split] = []
-            for table in tables:
-                by_split[split] += _duplicate_pairs(table, source.columns)
-        pairs = by_split
+            of_tables = [_duplicate_pairs(table, source.columns) for table in tables]
+            pairs[split] = list(chain.from_iterable(of_tables))
         tracked = _read_reports(reports)
     queries, dropped = build_queries(tracked, pairs)
     for split, reasons in dropped.items():
         if reasons:
-            left_out = [
+            counts = [
                 f"{count:,} that {reason}" for reason, count in sorted(reasons.items())
             ]
-            counts = ", ".join(left_out)
             of_split = f" of {split}" if len(pairs) > 1 else ""
             source.say(
-                f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}"
+                f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {', '.join(counts)}"
             )
     if tracked.empty:
         source.say(
@@ -73,9 +70,6 @@ def read_duplicates(
     if not judged:
         raise DataError("no usable pair of reports", path=source_name(source.source))
     return DuplicatesTask(source.name, tracked, judged, known)
-
-
-_Queries = Sequence[DuplicateQuery]
 
 
 def _judged_and_known(
@@ -106,7 +100,7 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     splits = source.read()
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
-    distinct: dict[str, None] = {}
+    distinct = {}
     duplicates = {}
     for split, frame in splits.items():
         pairs = frame.select("text1", "text2")
@@ -156,13 +150,14 @@ def _duplicate_pairs(
 
 def _read_reports(source: Source) -> TrackerReports:
     """The reports of all tables; raises DataError if only some tables have times."""
-    ids = list[str]()
-    texts = list[str]()
-    created = list[datetime]()
+    ids = []
+    texts = []
+    created = []
     for part in chain.from_iterable(parts_of(source).values()):
         frame = part.numbered()
         roles = _find_roles(frame, part.where)
-        texts += _joined_texts(frame, roles)
+        text_roles = ["text"] if roles["text"] else ["title", "body"]
+        texts += joined(frame, [roles[role] for role in text_roles if roles[role]])
         if roles["created"]:
             created += _times(frame, roles["created"], part.where)
         ids += _ids(frame, roles["id"], part.where).to_list()
@@ -177,14 +172,12 @@ def _read_reports(source: Source) -> TrackerReports:
 def _find_roles(frame: pl.DataFrame, where: str) -> dict[str, str]:
     """The column of each role, or ""; raises DataError without ids or texts."""
     columns = frame.drop(ROW).columns
-    # Reversed, because of columns that differ only in case the first one counts.
+    # Of columns that differ only in case, the first one counts, so it is the last one that is set.
     columns_by_name = {name.lower(): name for name in reversed(columns)}
     roles = {}
     for role, aliases in _ALIASES.items():
-        matching = [
-            columns_by_name[alias] for alias in aliases if alias in columns_by_name
-        ]
-        roles[role] = next(iter(matching), "")
+        matching = map(columns_by_name.get, aliases)
+        roles[role] = next(filter(None, matching), "")
     if not roles["id"] or not (roles["text"] or roles["title"]):
         raise DataError(
             f"found the columns {one_line(', '.join(columns))}; expected id, text or title and"
@@ -194,23 +187,9 @@ def _find_roles(frame: pl.DataFrame, where: str) -> dict[str, str]:
     return roles
 
 
-def _joined_texts(frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
-    """The text of each report, or its title and body as two paragraphs."""
-    names = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
-    columns = []
-    for name in filter(None, names):
-        column = frame[name].cast(pl.String).fill_null("")
-        columns.append(column.to_list())
-    texts = []
-    for row in zip(*columns, strict=True):
-        paragraphs = [part for part in row if part.strip()]
-        texts.append("\n\n".join(paragraphs))
-    return texts
-
-
 def _times(frame: pl.DataFrame, name: str, where: str) -> list[datetime]:
     """The times of a column, in UTC if they name no zone; raises DataError for any other value."""
-    times: list[datetime] = []
+    times = []
     for row, value in frame.select(ROW, name).iter_rows():
         try:
             time = value if isinstance(value, datetime) else _time(str(value))

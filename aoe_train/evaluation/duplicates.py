@@ -7,7 +7,7 @@ compares rankings by words, by each model, and by both.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,22 +18,32 @@ import numpy as np
 from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
-from aoe_train.evaluation.overlap import Overlap, overlap
+from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
-from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
+from aoe_train.evaluation.resample import (
+    MeanMetrics,
+    Resampling,
+    compare,
+    of_examples,
+)
 from aoe_train.evaluation.score import Score
-from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
+from aoe_train.evaluation.tasks import (
+    TaskMetrics,
+    TaskVectors,
+    comparable_vectors,
+    summarise,
+)
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
-from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
-from pairkit.base.cli.progress import Display, Listener, stage
+from aoe_train.model.similarity import ROUNDING, all_similarities
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import DataError
 from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.groups import Groups
 
 DEPTHS = (1, 5, 10, 20)
+BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 _DAYS = {"<7 days": 0, "7-29 days": 7, "30-364 days": 30, ">=365 days": 365}
 _WEIGHTS = tuple(step / 20 for step in range(21))
-BASELINES: Final[dict[Words, str]] = {"bm25": "BM25", "tfidf": "TF-IDF"}
 # Reasons to drop a pair.
 NO_TEXT = "contain a report without text"
 ABSENT = "contain an unknown report"
@@ -41,7 +51,7 @@ SAME_TIME = "have two reports of the same time, so that neither is older"
 ITSELF = "contain one report twice"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrackerReports:
     """All reports with a text, oldest first; `empty` are the ids of the others."""
 
@@ -75,7 +85,7 @@ def sorted_reports(
 
     Raises DataError if an id is repeated or no report has a text.
     """
-    repeated = [name for name, times in Counter(ids).items() if times > 1]
+    repeated = [id_ for id_, rows in Counter(ids).items() if rows > 1]
     if repeated:
         raise DataError(
             f"{len(repeated)} ids occur in several rows, first {repeated[0]}; expected one row per report",
@@ -108,7 +118,7 @@ def build_queries(
     groups: Groups[int] = Groups()
     for split, split_pairs in pairs.items():
         dropped[split] = Counter()
-        targets[split] = {}
+        targets[split] = defaultdict(set)
         for duplicate, canonical in dict.fromkeys(split_pairs):
             reason = _reason_to_drop(reports, index, duplicate, canonical)
             if reason:
@@ -124,15 +134,14 @@ def build_queries(
                 if reports.created[query] == reports.created[target]:
                     dropped[split][SAME_TIME] += 1
                     continue
-            targets[split].setdefault(query, set()).add(target)
+            targets[split][query].add(target)
     members = {member: group for group in groups.all().values() for member in group}
-    queries: dict[str, list[DuplicateQuery]] = {}
+    queries = {}
     for split, by_query in targets.items():
-        queries[split] = []
-        for report, target_indices in sorted(by_query.items()):
-            queries[split].append(
-                _build_query(reports, report, target_indices, members[report])
-            )
+        queries[split] = [
+            _build_query(reports, report, by_query[report], members[report])
+            for report in sorted(by_query)
+        ]
     return queries, dropped
 
 
@@ -209,30 +218,23 @@ class DuplicatesTask:
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in self.known:
-            vector_scores = by_vectors(query)
-            word_scores = by_words(query)
-            rankings = [
-                fused(vector_scores, word_scores, weight) for weight in _WEIGHTS
-            ]
+            scores = (by_vectors(query), by_words(query))
+            rankings = [fused(*scores, weight) for weight in _WEIGHTS]
             total += 1 / first_ranks(query, rankings)
         return _WEIGHTS[int(total.argmax())]
 
     def ranked(self, scores: Scores) -> TaskMetrics:
         """Metrics over all queries, by the query's length, and by the time between reports."""
-        outcomes = metrics(self.queries, scores)
-        parts = {}
-        for name, rows in self._parts.items():
-            part_outcomes = {
-                metric: values[rows] for metric, values in outcomes.items()
-            }
-            parts[name] = MeanMetrics(part_outcomes), len(rows)
-        return TaskMetrics(MeanMetrics(outcomes), parts)
+        whole = MeanMetrics(metrics(self.queries, scores))
+        parts = {
+            name: (of_examples(whole, queries), len(queries))
+            for name, queries in self._parts.items()
+        }
+        return TaskMetrics(whole, parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
-        matrix = comparable(
-            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
-        )
+        matrix = comparable_vectors(vectors, self.texts)
 
         def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]
@@ -294,32 +296,30 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
         ranking = scores(query)
         (first_rank[number],) = first_ranks(query, [ranking])
         precision[number] = _average_precision(query, ranking)
-    outcomes = {}
-    for depth in DEPTHS:
-        outcomes[f"recall@{depth}"] = (first_rank <= depth).astype(float)
+    outcomes = {
+        f"recall@{depth}": (first_rank <= depth).astype(float) for depth in DEPTHS
+    }
     return {**outcomes, "mrr": 1 / first_rank, "map": precision}
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
+    targets = [*query.targets]
     ranks = []
     for scores in rankings:
-        best_target = scores[[*query.targets]].max()
-        ranks.append(1 + _count_before(scores[negative], best_target))
+        before = scores[negative] >= scores[targets].max() - ROUNDING
+        ranks.append(1 + before.sum())
     return np.array(ranks)
 
 
 def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
-    """Average precision over targets and relatives."""
+    """Average precision over targets and relatives, after negatives of equal score."""
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
     hits = np.arange(1, len(positives) + 1)
-    negatives_before = np.array(
-        [_count_before(negatives, score) for score in positives]
-    )
-    precisions = hits / (negatives_before + hits)
-    return float(precisions.mean())
+    before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
+    return float((hits / (before + hits)).mean())
 
 
 def _is_negative(query: DuplicateQuery) -> ndarray:
@@ -331,85 +331,51 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
     return negative
 
 
-def _count_before(negatives: ndarray, score: float) -> int:
-    """The number of negatives that are ranked before this score."""
-    return int((negatives >= score - ROUNDING).sum())
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """A row of the table, with the rows that it is compared with."""
-
-    metrics: TaskMetrics
-    compared_with: Sequence[str] = ()
-    overlap: Overlap | None = None
-    weight: float | None = None
-
-
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, ndarray | None]],
+    models: Iterable[tuple[str, Embedder, Overlap | None]],
     *,
     resamples: Resampling,
-    progress: bool | Listener,
+    show: Listener,
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
-    with Display(progress) as show:
-        rows: dict[str, _Ranking] = {}
-        for words, name in BASELINES.items():
-            with stage(f"rank by {name}", show):
-                rows[name] = _Ranking(task.ranked(task.by_words(words)), [*rows])
-        first_model = ""
-        for name, embedder, trained in models:
-            vectors = TaskVectors(
-                embedder.encode, [task.texts], similarity=embedder.similarity
-            )
-            with stage(f"rank by {name}", show):
-                rows |= _model_rankings(task, name, vectors, first_model, trained)
-            first_model = first_model or name
-        with stage("resample", show):
-            return {name: _score(row, rows, resamples) for name, row in rows.items()}
+    measured: dict[str, TaskMetrics] = {}
+    rows: dict[str, Score] = {}
 
+    def add(
+        name: str,
+        metrics: TaskMetrics,
+        compared_with: Sequence[str],
+        trained_on: Overlap | None = None,
+        weight: float | None = None,
+    ) -> None:
+        over = {}
+        if resamples.number:
+            for other in compared_with:
+                over[other] = compare(metrics.whole, measured[other].whole, resamples)
+        measured[name] = metrics
+        result = summarise(metrics, resamples)
+        rows[name] = Score(result, trained_on, over=over, weight=weight)
 
-def _model_rankings(
-    task: DuplicatesTask,
-    name: str,
-    vectors: TaskVectors,
-    first_model: str,
-    trained: ndarray | None,
-) -> dict[str, _Ranking]:
-    """The rows of a model and its hybrids, compared with baselines and the first model."""
-    trained_on = None if trained is None else overlap(task, trained)
-    by_vectors = task.by_vectors(vectors)
-    compared_with = [BASELINES["bm25"]]
-    if first_model:
-        compared_with.append(first_model)
-    rows = {name: _Ranking(task.ranked(by_vectors), compared_with, trained_on)}
     for words, baseline in BASELINES.items():
-        weight = task.chosen_weight(by_vectors, words)
-        if weight is None:
-            weight = WEIGHTS[words]
-        compared_with = [baseline, name]
-        if first_model:
-            compared_with.append(f"{first_model} + {baseline}")
-        metrics_of_both = task.by_both(by_vectors, words, weight)
-        rows[f"{name} + {baseline}"] = _Ranking(
-            metrics_of_both, compared_with, trained_on, weight
+        with stage(f"rank by {baseline}", show):
+            add(baseline, task.ranked(task.by_words(words)), [*rows])
+    first_model: list[str] = []
+    for name, embedder, trained_on in models:
+        vectors = TaskVectors(
+            embedder.encode, [task.texts], similarity=embedder.similarity
         )
+        with stage(f"rank by {name}", show):
+            by_vectors = task.by_vectors(vectors)
+            others = [BASELINES["bm25"], *first_model]
+            add(name, task.ranked(by_vectors), others, trained_on)
+            for words, baseline in BASELINES.items():
+                weight = task.chosen_weight(by_vectors, words)
+                if weight is None:
+                    weight = WEIGHTS[words]
+                both = task.by_both(by_vectors, words, weight)
+                others = [baseline, name]
+                others += [f"{first} + {baseline}" for first in first_model]
+                add(f"{name} + {baseline}", both, others, trained_on, weight)
+        first_model = first_model or [name]
     return rows
-
-
-def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    """The metrics of a ranking, compared with other rows if there are resamples for intervals."""
-    comparisons = {}
-    if resamples.number:
-        for name in row.compared_with:
-            comparisons[name] = compare(
-                row.metrics.whole, rows[name].metrics.whole, resamples
-            )
-    return Score(
-        summarise(row.metrics, resamples),
-        row.overlap,
-        over=comparisons,
-        weight=row.weight,
-    )

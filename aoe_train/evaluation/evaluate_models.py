@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,30 +11,30 @@ from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 from aoe_train.encoding.embedders.embedder import (
     Embedder,
     Endpoint,
+    Function,
     PromptedEmbedder,
     QuantizedEmbedder,
     VectorSize,
     in_sizes,
 )
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
-from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
+from aoe_train.evaluation.overlap import Overlap, overlap, training_hashes
 from aoe_train.evaluation.resample import Resampling
 from aoe_train.evaluation.score import Score, score, score_candidates
 from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
+from aoe_train.evaluation.tasks import EvaluationTask
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
-from pairkit.base.cli.progress import stage
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.train_settings import EncodingPrecision, Purpose
-    from pairkit.base.cli.progress import Listener
 
 Say = Callable[[str], None]
 _NO_MODEL = "no model to evaluate; give --model a folder, a Hub id or an Encoder"
@@ -66,11 +65,8 @@ class ModelRequest:
 
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
-        prompts = (self.prompt, self.prompt_name)
-        needs_model = any(
-            (self.against, self.endpoint, self.sizes, self.purpose, *prompts)
-        )
-        if not self.models and needs_model:
+        of_models = (self.against, self.endpoint, self.sizes, self.purpose)
+        if not self.models and any((*of_models, self.prompt, self.prompt_name)):
             raise ConfigError(_NO_MODEL)
         if self.purpose is not None and self.sizes is not None:
             raise ConfigError(
@@ -84,16 +80,17 @@ class ModelRequest:
             raise ConfigError(
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
             )
-        local: list[object] = []
+        candidates: list[object] = []
         if self.endpoint is None:
-            local += self.models
+            candidates += self.models
         if self.against_endpoint is None:
-            local.append(self.against)
+            candidates.append(self.against)
+        local = [model for model in candidates if isinstance(model, str | Path)]
         for model in local:
-            if isinstance(model, str | Path):
-                check_name(model)
+            check_name(model)
         if len(self.models) < 2:
             return
+
         names = [str(model) for model in self.models]
         if len(set(names)) < len(names):
             raise ConfigError(
@@ -104,16 +101,16 @@ class ModelRequest:
                 "--against: found several --model, expected one; run once for each model"
             )
         for model in local:
-            if isinstance(model, str | Path):
-                find_folder(model)
+            find_folder(model)
 
 
 class _OpenModel(NamedTuple):
-    """A model to score: its name in tables, and hashes of the texts that it was trained on."""
+    """A model to score, its name in tables, and its training hashes with their overlap with each task."""
 
     name: str
     embedder: Embedder
     trained: np.ndarray | None
+    overlaps: Mapping[str, Overlap]
     layers: int | None
 
 
@@ -135,47 +132,56 @@ def evaluate_models(
         tasks = tasks._replace(suite=f"{tasks.suite}, searched for {request.purpose}")
     if not request.models:
         return _judged_candidates(tasks, resampling)
-    plain = (
-        request.sizes is None and request.against is None and request.purpose is None
-    )
-    only_task = tasks.tasks[0]
-    if plain and isinstance(only_task, DuplicatesTask):
-        return _rank(request, only_task, resampling, show, say)
+
+    models = _open_models(request, tasks.tasks, show, say)
+    first_task = tasks.tasks[0]
+    changes_vectors = request.sizes is not None or request.purpose is not None
+    if (
+        isinstance(first_task, DuplicatesTask)
+        and request.against is None
+        and not changes_vectors
+    ):
+        with_overlap = (
+            (model.name, model.embedder, model.overlaps.get(first_task.name))
+            for model in models
+        )
+        rows = score_rows(first_task, with_overlap, resamples=resampling, show=show)
+        ranked = {name: {first_task.name: row} for name, row in rows.items()}
+        return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
+
     rival = None
-    hashes = None
+    rival_trained = None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
         if request.against_endpoint is None:
-            hashes = _training_hashes(request.against)
-    if rival is not None and hashes is not None:
-        rival_overlaps = {task.name: overlap(task, hashes) for task in tasks.tasks}
-        _warn_overlap(rival.name, rival_overlaps, say)
+            rival_trained = training_hashes(request.against)
+        _overlaps(rival.name, tasks.tasks, rival_trained, say)
     scores: dict[str, Mapping[str, Score]] = {}
     sizes: dict[str, VectorSize] = {}
-    for model in _open_models(request, show, say):
-        by_task: Mapping[str, Score] = {}
-        for key, variant in _variants(request, model).items():
+    for model in models:
+        variants: Mapping[str, Embedder] = {model.name: model.embedder}
+        if request.sizes is not None:
+            _, dims, formats = request.sizes
+            variants = in_sizes(model.embedder, model.name, dims, formats, model.layers)
+        for key, variant in variants.items():
             try:
-                by_task = score(
+                scores[key] = score(
                     variant,
                     tasks.tasks,
                     rival=rival,
-                    trained=model.trained,
-                    rival_trained=hashes,
+                    overlaps=model.overlaps,
+                    trained=[model.trained, rival_trained],
                     resamples=resampling,
                     gains=gains,
                     purpose=request.purpose,
-                    progress=show,
+                    show=show,
                 )
             except DataError as error:
                 if request.sizes is None:
                     raise
                 raise DataError(f"{key}: {error}") from error
-            scores[key] = by_task
             if isinstance(variant, QuantizedEmbedder):
                 sizes[key] = variant.size()
-        overlaps = {name: scored.overlap for name, scored in by_task.items()}
-        _warn_overlap(model.embedder.name, overlaps, say)
     against = None if rival is None else rival.name
     return Evaluation(tasks.suite, scores, tasks.missing, against, sizes, resampling)
 
@@ -192,50 +198,28 @@ def _judged_candidates(tasks: ChosenTasks, resampling: Resampling) -> Evaluation
     return Evaluation(tasks.suite, candidates, against=first, _resampling=resampling)
 
 
-def _variants(request: ModelRequest, model: _OpenModel) -> Mapping[str, Embedder]:
-    """The model in all requested sizes, by name."""
-    sizes = request.sizes
-    if sizes is None:
-        return {model.name: model.embedder}
-    return in_sizes(model.embedder, model.name, sizes.dims, sizes.formats, model.layers)
-
-
-def _rank(
-    request: ModelRequest,
-    task: DuplicatesTask,
-    resampling: Resampling,
-    show: Listener,
-    say: Say,
-) -> Evaluation:
-    """Compare the rankings of a tracker's reports by words, by each model, and by both."""
-    opened = _open_models(request, show, say)
-    models = ((model.name, model.embedder, model.trained) for model in opened)
-    rows = score_rows(task, models, resamples=resampling, progress=show)
-    for name, row in rows.items():
-        if row.weight is None:
-            _warn_overlap(name, {task.name: row.overlap}, say)
-    ranked = {name: {task.name: row} for name, row in rows.items()}
-    return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
-
-
 def _open_models(
-    request: ModelRequest, show: Listener, say: Say
+    request: ModelRequest, tasks: Sequence[EvaluationTask], show: Listener, say: Say
 ) -> Iterator[_OpenModel]:
     """Each model with each number of layers, opened when its turn comes."""
     depths = [None] if request.sizes is None else request.sizes.layers
-    for source, layers in product(request.models, depths):
-        embedder = _open(request, source, request.endpoint, show, say, layers)
-        if request.prompt is not None or request.prompt_name is not None:
-            embedder = PromptedEmbedder(
-                embedder,
-                prompt=request.prompt,
-                prompt_name=request.prompt_name,
-            )
-        name = embedder.name
-        if len(request.models) > 1 and isinstance(source, str | Path):
-            name = str(source)
-        trained = None if request.endpoint else _training_hashes(source)
-        yield _OpenModel(name, embedder, trained, layers)
+    for source in request.models:
+        trained = None if request.endpoint else training_hashes(source)
+        overlaps = None
+        for layers in depths:
+            embedder = _open(request, source, request.endpoint, show, say, layers)
+            if request.prompt is not None or request.prompt_name is not None:
+                embedder = PromptedEmbedder(
+                    embedder,
+                    prompt=request.prompt,
+                    prompt_name=request.prompt_name,
+                )
+            name = embedder.name
+            if len(request.models) > 1 and isinstance(source, str | Path):
+                name = str(source)
+            if overlaps is None:
+                overlaps = _overlaps(name, tasks, trained, say)
+            yield _OpenModel(name, embedder, trained, overlaps, layers)
 
 
 def _open(
@@ -248,24 +232,23 @@ def _open(
 ) -> Embedder:
     with stage(f"load {source}", show):
         model = open_model(
-            str(source) if isinstance(source, str | Path) else source,
+            source,
             endpoint=server,
             precision=request.precision,
             layers=layers,
             say=say,
         )
-        return CachedEmbedder(model, store=request.cache, progress=show, say=say)
+        return CachedEmbedder(model, store=request.cache, show=show, say=say)
 
 
-def _training_hashes(model: object) -> np.ndarray | None:
-    """Hashes of what a model was trained on, if it has them."""
-    folder: Path | None = getattr(model, "folder", None)
-    if isinstance(model, str | Path):
-        folder = find_folder(model)
-    return None if folder is None else read_digests(folder)
-
-
-def _warn_overlap(model: str, overlaps: Mapping[str, Overlap | None], say: Say) -> None:
+def _overlaps(
+    model: str, tasks: Sequence[EvaluationTask], trained: np.ndarray | None, say: Say
+) -> dict[str, Overlap]:
+    """The overlap of each task with a model's training texts, with warnings; empty if these are unknown."""
+    if trained is None:
+        return {}
+    overlaps = {task.name: overlap(task, trained) for task in tasks}
     for task, shared in overlaps.items():
-        if shared is not None and shared.texts:
+        if shared.texts:
             say(f"warning: {task}: {model} was {shared}")
+    return overlaps

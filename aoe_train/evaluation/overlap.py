@@ -12,28 +12,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.evaluation.tasks import SearchText
+from aoe_train.evaluation.tasks import EvaluationTask, Input, SearchText
+from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.folder_checks import mapped_array
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_errors
 from pairkit.similarity.same_text import same_text
-
-if TYPE_CHECKING:
-    from aoe_train.evaluation.tasks import EvaluationTask, Input
-    from aoe_train.objectives.training_rows import Examples
 
 DIGESTS_FILE = "training_texts.npy"
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the order of hashes counts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overlap:
     """The texts and examples of a task that a model was trained on."""
 
@@ -106,6 +102,14 @@ def read_digests(folder: Path) -> ndarray | None:
     return np.asarray(hashes)
 
 
+def training_hashes(model: object) -> ndarray | None:
+    """The hashes in the folder of an `Encoder` or of a model's name; None if there are none."""
+    folder: Path | None = getattr(model, "folder", None)
+    if isinstance(model, str | Path):
+        folder = find_folder(model)
+    return None if folder is None else read_digests(folder)
+
+
 def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
     trained_hashes = np.concatenate([np.empty(0, np.uint64), *trained])
@@ -116,8 +120,8 @@ def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
 def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
-    if rows is None:
-        rows = [_texts_of(item) for item in task.texts]  # then each text is an example
+    if rows is None:  # then each input is an example
+        rows = [_texts_of(item) for item in task.texts]
     texts = list({text for row in rows for text in row})
     shared = set(compress(texts, trained_on(texts, [trained])))
     shared_rows = sum(shared.issuperset(row) for row in rows)
@@ -140,7 +144,7 @@ def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     first = _same_text_hashes(row[0] for row in rows)
     second = _same_text_hashes(row[1] for row in rows)
     pairs = _pair_digests(first, second)
-    examples: ndarray = np.unique(numbers[np.isin(pairs, trained)])
+    examples = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 

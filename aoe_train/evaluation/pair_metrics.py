@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, Num
 
     Pairs = Num[ndarray, " pair"]
-    Accepted = Bool[ndarray, " pair"]  # pairs with predicted label 1
+    Accepted = Bool[ndarray, " pair"]  # whether the predicted label is 1
     Counts = Float[ndarray, "draw pair"]
     Draws = Float[ndarray, " draw"]
-    Curve = Float[ndarray, "draw threshold"]
+    ByThreshold = Float[ndarray, "draw threshold"]
 
-_FOLDS = 10
+_FOLDS = 10  # of the cross-validation of thresholds
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,6 @@ class PairMetrics(Metrics):
         negatives = np.count_nonzero(self.labels == 0)
         return int(min(negatives, np.count_nonzero(self.labels == 1)))
 
-
-class Correlation(PairMetrics):
-    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
-
-    def figures(self, counts: Counts) -> dict[str, Draws]:
-        """Both coefficients, with weighted pairs."""
-        return {"spearman": self.spearman(counts), "pearson": self.pearson(counts)}
-
     def pearson(self, counts: Counts) -> Draws:
         """Pearson's coefficient, with weighted pairs."""
         return _weighted_pearson(self.cosines, self.labels.astype(float), counts)
@@ -70,6 +62,14 @@ class Correlation(PairMetrics):
     @cached_property
     def _label_order(self) -> _SortedValues:
         return _SortedValues.of(self.labels)
+
+
+class Correlation(PairMetrics):
+    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
+
+    def figures(self, counts: Counts) -> dict[str, Draws]:
+        """Both coefficients, with weighted pairs."""
+        return {"spearman": self.spearman(counts), "pearson": self.pearson(counts)}
 
 
 def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
@@ -96,10 +96,11 @@ def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
 class _SortedValues(NamedTuple):
     """The sorted order of values, from which ranks are computed for any weights."""
 
-    # The number of each pair's value among the distinct values.
+    # Each pair's value, as its number among the distinct values.
     distinct: Int[ndarray, " pair"]
     order: Int[ndarray, " pair"]
-    starts: Int[ndarray, " value"]  # of each distinct value in the order
+    # The position in the order at which each distinct value starts.
+    starts: Int[ndarray, " value"]
 
     @classmethod
     def of(cls, values: Pairs) -> _SortedValues:
@@ -113,7 +114,7 @@ class _SortedValues(NamedTuple):
         """The pairs' ranks if each is repeated by its count; ties share their mean rank."""
         ties = np.add.reduceat(counts[:, self.order], self.starts, axis=1)
         last_ranks = np.cumsum(ties, axis=1)
-        ranks: Counts = last_ranks - (ties - 1) / 2
+        ranks = last_ranks - (ties - 1) / 2
         return ranks[:, self.distinct]
 
 
@@ -162,13 +163,13 @@ class Binary(PairMetrics):
         curve = self._curve(counts)
         best_f1, best_accuracy = self._cross_validated
         return {
-            "spearman": self._correlation.spearman(counts),
+            "spearman": self.spearman(counts),
             "roc_auc": curve.roc_auc(),
             "average_precision": curve.average_precision(),
             **self._at_thresholds(counts),
             "best_f1": self._f1(counts, best_f1),
             "best_accuracy": self._accuracy(counts, best_accuracy),
-            "pearson": self._correlation.pearson(counts),
+            "pearson": self.pearson(counts),
         }
 
     def roc_auc(self, counts: Counts) -> Draws:
@@ -209,14 +210,14 @@ class Binary(PairMetrics):
         share: Draws = counts @ is_correct / counts.sum(axis=1)
         return share
 
-    def _curve(self, counts: Counts) -> _Curve:
+    def _curve(self, counts: Counts) -> _ThresholdCounts:
         """The pairs accepted at each threshold, with weighted pairs."""
         ordered = counts[:, self._order]
         positive = self.labels[self._order]
         true = np.cumsum(ordered * positive, axis=1)[:, self._ends]
         false = np.cumsum(ordered * (1 - positive), axis=1)[:, self._ends]
         nothing = np.zeros((len(counts), 1))
-        return _Curve(np.hstack([nothing, true]), np.hstack([nothing, false]))
+        return _ThresholdCounts(np.hstack([nothing, true]), np.hstack([nothing, false]))
 
     @cached_property
     def _cross_validated(self) -> tuple[Accepted, Accepted]:
@@ -235,10 +236,6 @@ class Binary(PairMetrics):
         return by_f1, by_accuracy
 
     @cached_property
-    def _correlation(self) -> Correlation:
-        return Correlation(self.cosines, self.labels)
-
-    @cached_property
     def _order(self) -> Int[ndarray, " pair"]:
         """Indices of pairs, largest cosine first."""
         return np.argsort(-self.cosines, kind="stable")
@@ -251,11 +248,11 @@ class Binary(PairMetrics):
 
 
 @dataclass(frozen=True)
-class _Curve:
+class _ThresholdCounts:
     """True and false positives at each threshold; the first accepts no pair, and the last all."""
 
-    true: Curve
-    false: Curve
+    true: ByThreshold
+    false: ByThreshold
 
     def roc_auc(self) -> Draws:
         """By the trapezoidal rule."""
@@ -272,17 +269,17 @@ class _Curve:
         increase = np.diff(self.true)
         return _ratio((increase * precision).sum(axis=1), self.true[:, -1])
 
-    def f1(self) -> Curve:
+    def f1(self) -> ByThreshold:
         """F1 at each threshold."""
         accepted = self.true + self.false
         return _ratio(2 * self.true, accepted + self.true[:, -1:])
 
-    def accuracy(self) -> Curve:
+    def accuracy(self) -> ByThreshold:
         """Accuracy at each threshold."""
         positives = self.true[:, -1:]
         negatives = self.false[:, -1:]
         correct = self.true + (negatives - self.false)
-        share: Curve = correct / (positives + negatives)
+        share: ByThreshold = correct / (positives + negatives)
         return share
 
 

@@ -183,21 +183,16 @@ class PairSource(NamedTuple):
         Raises DataError if there is no such split.
         """
         split = self._chosen_split(self.say)
-        where = source_name(self.source)
-        splits = () if split is None else split_names(self.source)
-        if split is not None and split not in splits:
-            raise DataError(
-                f"no split {split!r}; choose one of {', '.join(splits)}", path=where
-            )
         noting_once = self._replace(say=cache(self.say))
         (frame,) = noting_once.read(split).values()
         dev = None
-        # With test, validation chooses thresholds; other splits may have no labels.
-        if split == "test" and "validation" in splits:
+        # If test is evaluated, the thresholds are chosen on validation.
+        if split == "test" and "validation" in split_names(self.source):
             (dev_frame,) = noting_once.read("validation").values()
             if dev_frame["label"].n_unique() < 2:
                 self.say(
-                    f"{where}: validation has only one label, so it can't choose thresholds"
+                    f"{source_name(self.source)}: validation has only one label, so it can't choose"
+                    " thresholds"
                 )
             else:
                 dev = pair_task(f"{self.name}, validation", dev_frame)
@@ -219,9 +214,8 @@ class PairSource(NamedTuple):
             self.say(f"{pairs.source}: {text}")
 
         columns = self.columns
-        if columns and not all(
-            has_header(file, columns) for file in files_of(self.source)
-        ):
+        files = files_of(self.source)
+        if columns and not all(has_header(file, columns) for file in files):
             roles = [f"column {number} is {role}" for role, number in columns.items()]
             note(f"no header line; {', '.join(roles)}")
         meaning = describe_labels(pairs.labels)

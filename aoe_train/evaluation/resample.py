@@ -10,18 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairkit.base.errors import ConfigError, DataError
 
-_MAX_COUNTS = 2_000_000  # in memory at a time: 16 MB
+_MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resampling:
     """Bootstrap resamples for intervals, which cover `level` of them, and tests."""
 
@@ -86,7 +86,15 @@ class MeanMetrics(Metrics):
         return means
 
 
-@dataclass(frozen=True, slots=True)
+def of_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
+    """The metrics of some examples."""
+    outcomes = {
+        name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
+    }
+    return replace(metrics, outcomes=outcomes)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The difference between two models on the same examples."""
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
-from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
+from aoe_train.evaluation.overlap import Overlap, trained_examples
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
 from aoe_train.evaluation.resample import (
     Comparison,
@@ -30,6 +30,7 @@ from aoe_train.evaluation.resample import (
     Resampling,
     compare,
     intervals,
+    of_examples,
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
 from aoe_train.evaluation.tasks import (
@@ -41,22 +42,22 @@ from aoe_train.evaluation.tasks import (
     summarise,
 )
 from aoe_train.settings.train_settings import Purpose
-from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 
 Word = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
-# With five of a label, one in twelve is `better` by chance; with two, one in five.
+# With five pairs of a label, one model in twelve is `better` by chance; with two, one in five.
 _MIN_PER_LABEL = 10
-# P@1 is its own name.
+# Names of metrics in messages; P@1 is named like this already.
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}
 TOO_FEW = "too few to tell"
 NONE_TRAINED = np.empty(0, np.int64)
-# Of models that rank pairs equally in all resamples.
+# The comparison of two models that rank pairs equally in all resamples.
 EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
@@ -93,7 +94,7 @@ class Gain:
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
-        values: dict[str, Any] = {
+        values = {
             "verdict": self.word,
             "metric": self.metric,
             "before": self.before,
@@ -153,7 +154,7 @@ def too_few(rows: int, rarer: int) -> bool:
     return rows < _MIN_PAIRS or rarer < _MIN_PER_LABEL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Score:
     """A model's result on one task; `rival` and `over` are other models and rankings."""
 
@@ -164,7 +165,7 @@ class Score:
     over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
     weight: float | None = None
     gain: Gain | None = None
-    # The model's, and the rival's.
+    # The metrics of the model and of its rival, for plots.
     metrics: Sequence[Metrics] = field(default=(), compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,12 +176,11 @@ class Score:
         if self.weight is not None:
             values["weight"] = self.weight
         if self.over:
-            over: dict[str, dict[str, Any]] = {}
+            values["over"] = {}
             for row, comparisons in self.over.items():
-                over[row] = {
+                values["over"][row] = {
                     metric: ahead.to_dict() for metric, ahead in comparisons.items()
                 }
-            values["over"] = over
         if self.rival is None:
             return values
         against = {}
@@ -198,36 +198,35 @@ def score(
     embedder: Embedder,
     tasks: Sequence[EvaluationTask],
     *,
-    rival: Embedder | None = None,
-    trained: ndarray | None = None,
-    rival_trained: ndarray | None = None,
+    rival: Embedder | None,
+    overlaps: Mapping[str, Overlap],
+    trained: Sequence[ndarray | None],
     resamples: Resampling,
-    gains: bool = False,
-    purpose: Purpose | None = None,
-    progress: bool | Listener = True,
+    gains: bool,
+    purpose: Purpose | None,
+    show: Listener,
 ) -> dict[str, Score]:
-    """Encode the texts of all tasks, and score a model on each task, by name."""
-    with Display(progress) as show:
-        ours = _measure_tasks(embedder, tasks, purpose, show)
-        theirs = {} if rival is None else _measure_tasks(rival, tasks, purpose, show)
-        scores = dict[str, Score]()
-        training_hashes = [
-            hashes for hashes in (trained, rival_trained) if hashes is not None
-        ]
-        for task in _with_progress(tasks, "resample", show):
-            metrics = ours[task.name]
-            rival_metrics = theirs.get(task.name)
-            scored = _score_task(task, metrics, rival_metrics, trained, resamples)
-            if gains and rival_metrics and resamples.number:
-                seen = NONE_TRAINED
-                if training_hashes:
-                    seen = trained_examples(task, np.concatenate(training_hashes))
-                scored = replace(
-                    scored,
-                    gain=gain(metrics.whole, rival_metrics.whole, resamples, seen),
-                )
-            scores[task.name] = scored
-        return scores
+    """Encode the texts of all tasks, and score a model on each task, by name.
+
+    `trained` are the training hashes of the model and its rival, if these are known.
+    """
+    ours = _measure_tasks(embedder, tasks, purpose, show)
+    theirs = {} if rival is None else _measure_tasks(rival, tasks, purpose, show)
+    training_hashes = [hashes for hashes in trained if hashes is not None]
+    scores = {}
+    for task in _with_progress(tasks, "resample", show):
+        metrics = ours[task.name]
+        rival_metrics = theirs.get(task.name)
+        measured = None
+        if gains and rival_metrics and resamples.number:
+            seen = NONE_TRAINED
+            if training_hashes:
+                seen = trained_examples(task, np.concatenate(training_hashes))
+            measured = gain(metrics.whole, rival_metrics.whole, resamples, seen)
+        scores[task.name] = _score_of(
+            metrics, rival_metrics, overlaps.get(task.name), measured, resamples
+        )
+    return scores
 
 
 def score_candidates(
@@ -248,11 +247,10 @@ def score_candidates(
     scores = {}
     for name, candidate_metrics in metrics.items():
         rival = None if candidate_metrics is first else first
-        scored = _score_task(task, candidate_metrics, rival, None, resamples)
+        measured = None
         if rival is not None and resamples.number:
-            scored = replace(
-                scored, gain=gain(candidate_metrics.whole, rival.whole, for_all)
-            )
+            measured = gain(candidate_metrics.whole, rival.whole, for_all)
+        scored = _score_of(candidate_metrics, rival, None, measured, resamples)
         scores[name] = {task.name: scored}
     return scores
 
@@ -292,23 +290,28 @@ def _with_progress(
     show(Progress(stage, len(tasks), len(tasks), ended=True))
 
 
-def _score_task(
-    task: EvaluationTask,
+def _score_of(
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
-    trained: ndarray | None,
+    trained_on: Overlap | None,
+    measured: Gain | None,
     resamples: Resampling,
 ) -> Score:
-    """The score of a task, with its overlap with training texts, and the comparison with a rival."""
-    trained_on = None if trained is None else overlap(task, trained)
+    """The score of a task, compared with a rival if there is one."""
     result = summarise(ours, resamples)
     if theirs is None:
         return Score(result, trained_on, metrics=[ours.whole])
     comparisons = {}
     if resamples.number:
         comparisons = compare(ours.whole, theirs.whole, resamples)
-    metrics = [ours.whole, theirs.whole]
-    return Score(result, trained_on, summarise(theirs), comparisons, metrics=metrics)
+    return Score(
+        result,
+        trained_on,
+        rival=summarise(theirs),
+        comparisons=comparisons,
+        gain=measured,
+        metrics=[ours.whole, theirs.whole],
+    )
 
 
 def gain(
@@ -340,11 +343,7 @@ def gain(
 def _metrics_of(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
-        outcomes = {
-            name: np.asarray(values)[examples]
-            for name, values in metrics.outcomes.items()
-        }
-        return replace(metrics, outcomes=outcomes)
+        return of_examples(metrics, examples)
     chosen = {}
     for field_ in fields(metrics):
         values = getattr(metrics, field_.name)
@@ -362,15 +361,11 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     if metric not in scores:
         return None
     factor = 1.0
-    ours: Metrics = model
-    theirs: Metrics = rival
+    ours = model
+    theirs = rival
     if isinstance(model, Binary) and isinstance(rival, Binary):
         probabilities = model.probabilities
-        if _is_uncertain(probabilities):
-            if model.n != rival.n:
-                raise DataError(
-                    f"{model.n} pairs against {rival.n}; expected the same pairs"
-                )
+        if probabilities is not None and not np.isin(probabilities, (0, 1)).all():
             factor = reliability(probabilities, np.ones((1, model.n))).item()
             if not factor > 0:
                 return None
@@ -404,10 +399,6 @@ def _search_gain(
         rarer=int(np.count_nonzero(differences)),
         share=model.share,
     )
-
-
-def _is_uncertain(probabilities: ndarray | None) -> TypeGuard[ndarray]:
-    return probabilities is not None and not np.isin(probabilities, (0, 1)).all()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result, defined
-from pairkit.base.cli.result_table import Printed, ResultTable, escape
+from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
 from pairkit.dataset.making import dataset_card as card
 from pairkit.reports.page import html_page
 
@@ -77,8 +77,7 @@ class Evaluation(Printed):
         gains = {}
         for model, task, score in self._scores_by_task():
             if score.gain is not None:
-                name = task if len(self.scores) == 1 else model
-                gains[name] = score.gain
+                gains[task if len(self.scores) == 1 else model] = score.gain
         return gains
 
     def verdicts(self) -> list[str]:
@@ -91,7 +90,7 @@ class Evaluation(Printed):
         def success(name: str) -> tuple[bool, float]:
             return gains[name].word == "better", gains[name].ahead.difference
 
-        best = max(reversed(gains), key=success)  # of equal ones the last
+        best = max(reversed(gains), key=success)  # the last one of equal ones
         line = lines[best]
         if gains[best].word != "better":
             line += f"; none of {len(gains)} candidates is shown to be better than {self.against}"
@@ -105,9 +104,9 @@ class Evaluation(Printed):
         models, `{model: {task: ...}}`. With sizes, `{sizes: [{model, dim, quantize, bytes, tasks}]}`, and
         `layers` if requested.
         """
-        by_model: dict[str, dict[str, Any]] = {}
-        for model, task, score in self._scores_by_task():
-            by_model.setdefault(model, {})[task] = score.to_dict()
+        by_model = {}
+        for model, scores in self.scores.items():
+            by_model[model] = {task: score.to_dict() for task, score in scores.items()}
         if self.sizes:
             sizes = [
                 {**self._size_dict(key), "tasks": tasks}
@@ -116,7 +115,7 @@ class Evaluation(Printed):
             return {"sizes": sizes}
         if len(by_model) > 1:
             return by_model
-        ((_, tasks),) = by_model.items()
+        (tasks,) = by_model.values()
         return tasks
 
     def to_polars(self) -> pl.DataFrame:
@@ -129,7 +128,15 @@ class Evaluation(Printed):
         names = dict.fromkeys(("model", "suite", "task", "subset", "metric"), pl.String)
         numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
         schema = {**names, **numbers, "n": pl.Int64}
-        frame = pl.DataFrame(list(self._polars_rows()), schema, orient="row")
+        rows = []
+        for model, task, score in self._scores_by_task():
+            parts = {None: score.result}
+            for subset, result in (parts | {**score.result.subsets}).items():
+                for metric, value in result.scores.items():
+                    low, high = result.intervals.get(metric, (None, None))
+                    key = (model, self.suite, task, subset, metric)
+                    rows.append((*key, defined(value), low, high, result.n))
+        frame = pl.DataFrame(rows, schema, orient="row")
         if not self.sizes:
             return frame
         sizes = pl.DataFrame(
@@ -139,23 +146,23 @@ class Evaluation(Printed):
 
     def to_markdown(self) -> str:
         """All tables in Markdown."""
-        parts = []
+        paragraphs = []
         for table in self.tables(subsets=True):
-            parts += [f"## {table.title}", card.table(table.headings, table.rows)]
+            paragraphs += [f"## {table.title}", card.table(table.headings, table.rows)]
 
-        if self._resampling.number:
-            resamples = (
-                f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
-            )
-            parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
+        number = self._resampling.number
+        if number:
+            resamples = f"{number:,} resamples, seed {self._resampling.seed}"
+            paragraphs.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
 
-        leaks = []
-        for model, task, score in self._scores_by_task():
-            if _has_leak(score):
-                leaks.append(f"- {task}: {model} was {score.overlap}")
+        leaks = [
+            f"- {task}: {model} was {score.overlap}"
+            for model, task, score in self._scores_by_task()
+            if _has_leak(score)
+        ]
         if leaks:
-            parts.append("\n".join(leaks))
-        return "\n\n".join(parts) + "\n"
+            paragraphs.append("\n".join(leaks))
+        return "\n\n".join(paragraphs) + "\n"
 
     def _scores_by_task(self) -> Iterator[tuple[str, str, Score]]:
         """Each model and task with its score."""
@@ -195,26 +202,9 @@ class Evaluation(Printed):
 
     def _size_dict(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
-        values: dict[str, Any] = {"model": size.model}
-        if size.layers is not None:
-            values["layers"] = size.layers
-        return {
-            **values,
-            "dim": size.dim,
-            "quantize": size.quantize,
-            "bytes": size.bytes,
-        }
-
-    def _polars_rows(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of `to_polars`."""
-        for model, task, score in self._scores_by_task():
-            parts: list[tuple[str | None, Result]] = [(None, score.result)]
-            parts += score.result.subsets.items()
-            for subset, result in parts:
-                for metric, value in result.scores.items():
-                    low, high = result.intervals.get(metric, (None, None))
-                    names = (model, self.suite, task, subset, metric)
-                    yield *names, defined(value), low, high, result.n
+        layers = {} if size.layers is None else {"layers": size.layers}
+        figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        return {"model": size.model, **layers, **figures}
 
 
 def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
@@ -232,20 +222,19 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
 
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
-            tail = [f"{result.n:,}"]
+            last: list[Cell] = [result.n]
             if has_leak:
-                tail.append(_trained_share(score) if label == name else "")
+                last.append(_trained_share(score) if label == name else "")
             if is_wide:
                 cells = [_cell(result, metric) for metric in metrics]
-                table.add_row(label, *cells, *tail)
+                table.add_row(label, *cells, *last)
                 continue
             for metric in result.scores:
-                table.add_row(
-                    label, _metric_label(metric), _cell(result, metric), *tail
-                )
+                cell = _cell(result, metric)
+                table.add_row(label, _metric_label(metric), cell, *last)
 
     if is_wide and len(scores) > 1:
-        means = mean_figures([score.result for score in scores.values()])
+        means = mean_figures(scores)
         cells = [_times_100(means.get(metric)) for metric in metrics]
         empty = [""] * (len(headings) - 1 - len(cells))
         table.add_row(f"mean of {len(scores)}", *cells, *empty)
@@ -271,7 +260,7 @@ def comparisons(
                 _times_100(value),
                 _times_100(score.rival.scores.get(metric)),
                 _difference(comparison),
-                "–" if comparison is None else f"{comparison.p:.3f}",
+                None if comparison is None else f"{comparison.p:.3f}",
             )
     return table
 
@@ -280,19 +269,21 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
     tasks = next(iter(scores.values()))
     columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
-    all_scores = [score for by_task in scores.values() for score in by_task.values()]
-    has_gains = any(score.gain is not None for score in all_scores)
+    gains = {}
+    for model, by_task in scores.items():
+        gains[model] = [score.gain for score in by_task.values() if score.gain]
 
     headings = ["model", *map(str, columns)]
+    has_gains = any(gains.values())
     if has_gains:
         headings.append("difference on all queries")
     table = _result_table(title, headings)
 
     for model, by_task in scores.items():
-        cells = [column.cell(by_task) for column in columns]
+        cells: list[Cell] = [column.cell(by_task) for column in columns]
         if has_gains:
-            (score,) = by_task.values()
-            cells.append("–" if score.gain is None else _difference(score.gain.ahead))
+            ahead = [_difference(gain.ahead) for gain in gains[model]]
+            cells += ahead or [None]
         table.add_row(model, *cells)
     return table
 
@@ -307,7 +298,7 @@ def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
             if label == name and score.weight is not None:
                 weight = f"{score.weight:g}"
             cells = [_times_100(result.scores.get(metric)) for metric in metrics]
-            table.add_row(label, weight, *cells, f"{result.n:,}")
+            table.add_row(label, weight, *cells, result.n)
     return table
 
 
@@ -331,30 +322,24 @@ def by_size(
     tasks = next(iter(scores.values()))
     columns = _first_metrics(tasks, 1)
     has_models = len({size.model for size in sizes.values()}) > 1
-    has_layers = any(size.layers is not None for size in sizes.values())
-    has_mean = len(columns) > 1
 
-    headings = ["dim", "quantize", "bytes", *map(str, columns)]
-    if has_layers:
-        headings.insert(0, "layers")
-    if has_models:
-        headings.insert(0, "model")
-    if has_mean:
-        headings.append("mean")
-    table = _result_table(title, headings)
-
+    rows = []
     for key, by_task in scores.items():
         size = sizes[key]
-        cells = [column.cell(by_task) for column in columns]
-        row = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells]
-        if has_layers:
-            row.insert(0, str(size.layers))
+        row: dict[str, Cell] = {}
         if has_models:
-            row.insert(0, size.model)
-        if has_mean:
-            means = mean_figures([score.result for score in by_task.values()])
-            row.append(_times_100(next(iter(means.values()), None)))
-        table.add_row(*row)
+            row["model"] = size.model
+        if size.layers is not None:
+            row["layers"] = size.layers
+        row |= {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        row |= {str(column): column.cell(by_task) for column in columns}
+        if len(columns) > 1:
+            row["mean"] = _times_100(next(iter(mean_figures(by_task).values()), None))
+        rows.append(row)
+
+    table = _result_table(title, list(rows[0]))
+    for row in rows:
+        table.add_row(*row.values())
     return table
 
 
@@ -381,14 +366,13 @@ def _first_metrics(tasks: Scores, most: int) -> list[_Column]:
     ]
 
 
-def mean_figures(results: Sequence[Result]) -> dict[str, float]:
-    """The mean of each metric that all results have."""
+def mean_figures(scores: Scores) -> dict[str, float]:
+    """The mean of each metric that all tasks have."""
+    by_task = [score.result.scores for score in scores.values()]
     means = {}
-    for metric in results[0].scores:
-        values = [result.scores.get(metric) for result in results]
-        present = [value for value in values if value is not None]
-        if len(present) == len(results):
-            means[metric] = sum(present) / len(present)
+    for metric in by_task[0]:
+        if all(metric in figures for figures in by_task):
+            means[metric] = sum(figures[metric] for figures in by_task) / len(by_task)
     return means
 
 
@@ -417,9 +401,9 @@ def _metric_label(metric: str) -> str:
     return f"{metric}, cross-validated" if metric.startswith("best_") else metric
 
 
-def _difference(comparison: Comparison | None) -> str:
+def _difference(comparison: Comparison | None) -> str | None:
     if comparison is None:
-        return "–"
+        return None
     difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
     return f"{difference:+.2f}{_bounds(comparison.interval, digits=2)}"
 
@@ -435,9 +419,9 @@ def _has_leak(score: Score) -> bool:
     return score.overlap is not None and bool(score.overlap.texts)
 
 
-def _trained_share(score: Score) -> str:
+def _trained_share(score: Score) -> str | None:
     overlap = score.overlap
-    return "–" if overlap is None else f"{overlap.rows / overlap.of_rows:.1%}"
+    return None if overlap is None else f"{overlap.rows / overlap.of_rows:.1%}"
 
 
 def _times_100(value: float | None) -> str:

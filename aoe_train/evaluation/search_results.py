@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,12 @@ from numpy import ndarray
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
-from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
+from aoe_train.evaluation.tasks import (
+    SearchText,
+    Split,
+    TaskVectors,
+    comparable_vectors,
+)
 from aoe_train.model.similarity import (
     ROUNDING,
     all_similarities,
@@ -44,9 +50,9 @@ P_AT_1 = "P@1"
 MRR = "mrr"
 MAP = "map@10"
 _RECALL_DEPTHS = (1, 5, 10)
-_DEPTH = 10  # of most metrics
-_MAX_DEPTH = 100  # of the deepest
-_DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))
+_DEPTH = 10  # first results that most metrics consider
+_MAX_DEPTH = 100  # first results that any metric considers
+_DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))  # of nDCG, by rank
 _BLOCK = 128  # queries ranked at once
 
 
@@ -67,16 +73,14 @@ class SearchTask:
     queries: Sequence[ndarray]
     top: int
     share: float
-    # Of each row by candidate; 0 if it isn't among the first `top`
+    # The rank of each row by candidate; 0 if it isn't among the first `top`.
     ranks: Mapping[str, ndarray]
 
     @property
     def texts(self) -> Sequence[SearchText]:
         """Queries and results."""
-        texts = []
-        for query, result in self.rows:
-            texts += _search_texts([query], [result])
-        return texts
+        pairs = [_search_texts([query], [result]) for query, result in self.rows]
+        return list(chain.from_iterable(pairs))
 
     @property
     def row_examples(self) -> ndarray:
@@ -240,12 +244,10 @@ class GroupTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = comparable(
-            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
-        )
+        matrix = comparable_vectors(vectors, self.texts)
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
-        blocks = list[ndarray]()
+        blocks = []
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
@@ -314,8 +316,8 @@ class CorpusTask:
         ndcg = first @ _DISCOUNTS[: first.shape[1]] / np.array(ideal)
 
         is_hit = ranked > 0
-        rank = 1 + is_hit.argmax(axis=1)
-        reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / rank, 0.0)
+        first_rank = 1 + is_hit.argmax(axis=1)
+        reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / first_rank, 0.0)
         outcomes = {f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": reciprocal}
         counts = np.array([len(gains) for gains in self.gains])
         for depth in (_DEPTH, _MAX_DEPTH):
@@ -324,9 +326,7 @@ class CorpusTask:
 
     def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
         """The gains of the nearest documents of each query, (query, rank)."""
-        matrix = comparable(
-            vectors.matrix[vectors.rows(self.texts)], vectors.similarity
-        )
+        matrix = comparable_vectors(vectors, self.texts)
         queries, documents = np.split(matrix, [len(self.queries)])
         depth = min(_MAX_DEPTH, len(documents))
         ranked = np.zeros((len(queries), depth))

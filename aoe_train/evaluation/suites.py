@@ -15,6 +15,7 @@ from aoe_train.data.examples import silent
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import (
+    GroupTask,
     RetrievalTask,
     corpus_task,
     group_task,
@@ -27,14 +28,13 @@ from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.search_results import GroupTask
     from aoe_train.evaluation.tasks import EvaluationTask, Split
     from aoe_train.objectives.training_rows import Examples
     from pairkit.dataset.reading.in_memory import Source
 
 TRACKER = "tracker"
 _SUITES = ("sts", "binary", TRACKER)
-_YEARS = {  # 2013 without SMT, which is only available from LDC
+_STS_ROWS = {  # 2013 without SMT, which is only available from LDC
     "STS12": 3108,
     "STS13": 1500,
     "STS14": 3750,
@@ -42,7 +42,7 @@ _YEARS = {  # 2013 without SMT, which is only available from LDC
     "STS16": 1186,
 }
 _FILES: dict[str, dict[Split, tuple[str, int]]] = {
-    **{name: {"test": (f"sts/{name}.tsv", rows)} for name, rows in _YEARS.items()},
+    **{name: {"test": (f"sts/{name}.tsv", rows)} for name, rows in _STS_ROWS.items()},
     "STS-B": {
         "test": ("stsb/stsb-test.tsv", 1379),
         "validation": ("stsb/stsb-dev.tsv", 1500),
@@ -52,12 +52,13 @@ _FILES: dict[str, dict[Split, tuple[str, int]]] = {
         "validation": ("sick/sick-trial.tsv", 500),
     },
 }
+"""The file and the published number of rows of each task and split."""
 STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
 
-for _year, _rows in _YEARS.items():
-    _name = f"{_year}.senteval-tok"
-    _FILES[_name] = {"test": (f"sts/{_name}.tsv", _rows)}
+for _name, _rows in _STS_ROWS.items():
+    _tokenised = f"{_name}.senteval-tok"
+    _FILES[_tokenised] = {"test": (f"sts/{_tokenised}.tsv", _rows)}
 
 
 def read_sts(
@@ -69,8 +70,8 @@ def read_sts(
     for name in names:
         if name not in _FILES:
             raise ConfigError(f"no task {name!r}; choose from {', '.join(_FILES)}")
-    tasks: list[PairTask] = []
-    missing: dict[str, str] = {}
+    tasks = []
+    missing = {}
     chosen = [name for name in _FILES if name in (names or STS)]
     for name in chosen:
         if split not in _FILES[name]:
@@ -82,9 +83,9 @@ def read_sts(
             missing[name] = f"no file {path}"
             continue
         (frame,) = read_pairs(path).splits.values()
-        if len(frame) != rows:
+        if frame.height != rows:
             raise DataError(
-                f"has {len(frame):,} rows instead of the published {rows:,}; download it again, or score its"
+                f"has {frame.height:,} rows instead of the published {rows:,}; download it again, or score its"
                 " pairs with --data",
                 path=path,
             )
@@ -110,26 +111,29 @@ class TaskRequest(NamedTuple):
 
     suite: str | None
     data_dir: str | Path | None
-    tasks: tuple[str | EvaluationTask, ...]
+    tasks: Sequence[str | EvaluationTask]
     data: Source | None
     reports: Source | None
     split: str | None
     columns: Mapping[str, str] | None
 
     def check(self, rules: Mapping[str, object]) -> None:
-        """Refuse contradictory options before anything is read."""
+        """Refuse contradictory options before anything is read; `rules` are the values of flags on labels."""
+        options = {"--columns": self.columns, "--reports": self.reports, **rules}
+        flags = [flag for flag, value in options.items() if value is not None]
+        if self.data is None and flags:
+            raise ConfigError(f"{flags[0]} needs --data, your own pairs; leave it out")
         if self.data is not None and (self.data_dir is not None or self.tasks):
             raise ConfigError(
                 "--data replaces the test sets; leave --data-dir and --tasks out"
             )
-        data_options = {"--columns": self.columns, "--reports": self.reports, **rules}
-        data_flags = [flag for flag, value in data_options.items() if value is not None]
-        if self.data is None and data_flags:
-            raise ConfigError(
-                f"{data_flags[0]} needs --data, your own pairs; leave it out"
-            )
         if self.reports is not None and self.suite != TRACKER:
             raise ConfigError(f"--reports needs --suite={TRACKER}; leave it out")
+        has_labels = self.reports is None and "group" not in (self.columns or ())
+        if not has_labels and flags[-1] in rules:
+            raise ConfigError(
+                f"{flags[-1]} has no effect on --reports or a column group; leave it out"
+            )
         if self.split not in (None, "test", "validation"):
             raise ConfigError(f"--split {self.split}: expected test or validation")
         if self.own_tasks:
@@ -167,11 +171,11 @@ class TaskRequest(NamedTuple):
         if isinstance(self.data, str | Path):
             valid_path(self.data)
         source = PairSource(self.data, split, rules, say, self.columns)
-        suite, task = self._own_data(source)
+        suite, task = self._read_data(source)
         return ChosenTasks(suite, [task], {})
 
-    def _own_data(self, source: PairSource) -> tuple[str, EvaluationTask]:
-        """The suite and task of the user's own data."""
+    def _read_data(self, source: PairSource) -> tuple[str, EvaluationTask]:
+        """The suite and task of the user's own data, by its columns unless a suite is given."""
         if self.suite == TRACKER:
             return TRACKER, read_duplicates(source, self.reports)
         if self.suite == "binary":
@@ -211,6 +215,5 @@ class TaskRequest(NamedTuple):
             raise ConfigError(
                 "--columns with group takes only text and group, and no --suite"
             )
-        rules = LabelRules(bad_rows="skip")  # texts without a group
-        examples = source._replace(columns=roles, rules=rules).positives()
+        examples = source._replace(columns=roles).positives()
         return group_task(source.name, cast("Examples", examples))

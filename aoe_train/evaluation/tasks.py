@@ -24,6 +24,7 @@ Example:
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ from aoe_train.evaluation.resample import (
     intervals,
 )
 from aoe_train.model.collection import Collection, drawn
-from aoe_train.model.similarity import scaled_to_one
+from aoe_train.model.similarity import comparable, scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Purpose, Similarity
 from pairkit.base.errors import DataError
@@ -88,31 +89,32 @@ class TaskVectors:
         similarity: Similarity = "cosine",
         prompts: NamedPrompts | None = None,
     ) -> None:
-        role_prompts: dict[bool, str] = {}  # by whether the text is a query
+        query_prompt = None
+        document_prompt = None
         if prompts is not None and (prompts.query or prompts.document):
-            role_prompts = {True: prompts.query, False: prompts.document}
+            query_prompt = prompts.query
+            document_prompt = prompts.document
 
         def prompted(item: Input) -> tuple[str | None, str]:
-            if not isinstance(item, SearchText):
-                return None, item if isinstance(item, str) else separator.join(item)
-            return role_prompts.get(item.is_query), item.text
+            if isinstance(item, SearchText):
+                return query_prompt if item.is_query else document_prompt, item.text
+            return None, item if isinstance(item, str) else separator.join(item)
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}
-        texts_by_prompt: dict[str | None, dict[str, None]] = {}
+        texts_by_prompt = defaultdict[str | None, dict[str, None]](dict)
         for prompt, text in keys.values():
-            texts_by_prompt.setdefault(prompt, {})[text] = None
+            texts_by_prompt[prompt][text] = None
         row: dict[tuple[str | None, str], int] = {}
-        inputs: list[str] = []
         vectors = []
-        for prompt, distinct in texts_by_prompt.items():
-            texts = list(distinct)
-            for number, text in enumerate(texts, len(inputs)):
-                row[prompt, text] = number
-            inputs += texts
-            vectors.append(encode(texts) if prompt is None else encode(texts, prompt))
+        for prompt, texts in texts_by_prompt.items():
+            for text in texts:
+                row[prompt, text] = len(row)
+            encoded = encode([*texts]) if prompt is None else encode([*texts], prompt)
+            vectors.append(encoded)
         self._row = {item: row[key] for item, key in keys.items()}
         self.matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+        inputs = [text for _, text in row]
         shape = self.matrix.shape
         if len(shape) != 2 or shape[0] != len(inputs):
             raise DataError(
@@ -128,11 +130,7 @@ class TaskVectors:
     def among(self, inputs: Sequence[Input], purpose: Purpose) -> TaskVectors:
         """These vectors as in an index for this purpose, of all inputs that aren't queries."""
         units = scaled_to_one(self.matrix.astype(np.float32))
-        texts = [
-            item
-            for item in inputs
-            if not (isinstance(item, SearchText) and item.is_query)
-        ]
+        texts = [item for item in inputs if not getattr(item, "is_query", False)]
         searched = units[np.unique(self.rows(texts))]
         collection = Collection(searched[drawn(len(searched))], purpose)
         transformed = copy(self)
@@ -144,7 +142,12 @@ class TaskVectors:
         return np.array([self._row[item] for item in inputs], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+def comparable_vectors(vectors: TaskVectors, inputs: Sequence[Input]) -> np.ndarray:
+    """The vectors of inputs in float64, prepared for `all_similarities`."""
+    return comparable(vectors.matrix[vectors.rows(inputs)], vectors.similarity)
+
+
+@dataclass(frozen=True)
 class TaskMetrics:
     """The metrics of a whole task and of its parts, with the number of examples in each part."""
 
@@ -175,7 +178,7 @@ class EvaluationTask(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """A model's scores on a task."""
 

@@ -1,1 +1,1 @@
-"""Texts that can be searched: an index as a folder, what is near in it, which of its texts say the same."""
+"""Search indexes of texts: building them, searching, near-duplicates, mining negatives, and serving."""

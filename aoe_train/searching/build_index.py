@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -15,10 +15,11 @@ from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
+from aoe_train.encoding.source import joined
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
-from aoe_train.model.quantization import Quantize, quantized, value_ranges
+from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (
@@ -34,7 +35,6 @@ from aoe_train.searching.index_rows import (
     IndexManifest,
     TextRows,
     is_index,
-    joined,
     read_index,
 )
 from aoe_train.searching.nearest import (
@@ -56,11 +56,13 @@ from pairkit.dataset.records import as_written
 from pairkit.similarity.bm25 import Bm25
 
 MANY = 200_000  # rows from which a faiss index is the default
+# The recall of an approximate index is measured on this many texts and their nearest ones.
 _RECALL_QUERIES = 200
 _RECALL_RANK = 10
 _SEED = 7
-_EXAMPLE_QUERIES = 100
+# Examples of texts of which words change the first result, and the texts among which they are looked for.
 _EXAMPLES = 10
+_EXAMPLE_QUERIES = 100
 _SHOWN = 90  # characters of an example
 _WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
 
@@ -143,9 +145,9 @@ class Indexed(OutputResult):
 
 def check_place(out: Path) -> None:
     """Raise ConfigError if `out` is anything but an index or empty, before the input is read."""
-    if not out.exists():
-        return
-    is_free = out.is_dir() and (not any(out.iterdir()) or is_index(out))
+    is_free = not out.exists()
+    if out.is_dir():
+        is_free = is_index(out) or not any(out.iterdir())
     if not is_free:
         raise ConfigError(
             f"{out}: exists, but isn't an index of `aoe index`; choose another folder"
@@ -159,7 +161,7 @@ def make(
     *,
     model: str,
     kind: IndexKind | None,
-    quantize: Quantize,
+    quantize: Literal["float32", "int8"],
     purpose: Purpose | Literal["none"] | None,
     remove_missing: bool,
     fresh: bool,
@@ -171,25 +173,18 @@ def make(
     """
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
-    earlier = read_index(out) if not fresh and (out / ABOUT).is_file() else None
+    requested: dict[str, object] = {"text": list(rows.columns), "vectors": quantize}
+    if kind is not None:
+        requested["kind"] = kind
+    earlier = None if fresh else _read_earlier(out, requested, probe, model)
+
+    key = rows.key
+    earlier_purpose = None
     missing = 0
     removed = 0
-    key = rows.key
-    default_kind: IndexKind = "flat"
-    earlier_purpose = None
     if earlier is not None:
-        recorded = earlier.about
-        requested: dict[str, object] = {
-            "text": list(rows.columns),
-            "vectors": quantize,
-            "kind": kind or recorded.kind,
-        }
-        if not same_model(probe, earlier.probe):
-            requested["model"] = f"{model}, other weights"
-        check_same_run(out, recorded.model_dump(), requested, requested.keys())
-        key = key or recorded.key
-        default_kind = recorded.kind
-        earlier_purpose = recorded.purpose
+        key = key or earlier.about.key
+        earlier_purpose = earlier.about.purpose
         purpose = purpose or earlier_purpose
         absent_rows = earlier.rows.join(
             frame, on=HASH, how="anti", maintain_order="left"
@@ -202,11 +197,14 @@ def make(
     if key not in frame.columns:  # the rows that had it were removed
         key = None
     searched_for = None if purpose == "none" else purpose
-    hashes = frame[HASH].to_list()
     texts = joined(frame, rows.columns)
-    chosen_kind = kind or ("hnsw" if len(texts) >= MANY else default_kind)
-    check_kind(chosen_kind)
-    matrix, encoded = _reuse_or_encode(texts, hashes, embedder, earlier)
+    if kind is None:
+        kind = "flat" if earlier is None else earlier.about.kind
+        if len(texts) >= MANY:
+            kind = "hnsw"
+    check_kind(kind)
+
+    matrix, encoded = _reuse_or_encode(texts, frame[HASH], embedder, earlier)
     weight = WEIGHTS["bm25"]
     if searched_for is not None:
         weight = RECIPES[searched_for].weight
@@ -215,8 +213,8 @@ def make(
         text=list(rows.columns),
         rows=len(matrix),
         dim=matrix.shape[1],
-        vectors="int8" if quantize == "int8" else "float32",
-        kind=chosen_kind,
+        vectors=quantize,
+        kind=kind,
         weight=weight,
         purpose=searched_for,
         key=key,
@@ -226,7 +224,7 @@ def make(
         np.save(folder / PROBE, probe, allow_pickle=False)
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
-    examples = list[FirstResults]()
+    examples: list[FirstResults] = []
     if searched_for not in (None, earlier_purpose):
         examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
@@ -236,13 +234,26 @@ def make(
         missing=missing,
         empty=rows.empty,
         dim=about.dim,
-        kind=chosen_kind,
+        kind=kind,
         recall=recall,
         bytes=size,
         purpose=searched_for,
         examples=examples,
         removed=removed,
     )
+
+
+def _read_earlier(
+    out: Path, requested: dict[str, object], probe: ndarray, model: str
+) -> IndexContent | None:
+    """The index in `out`, if any; raises ConfigError if its settings or its model differ from those requested."""
+    if not (out / ABOUT).is_file():
+        return None
+    earlier = read_index(out)
+    if not same_model(probe, earlier.probe):
+        requested["model"] = f"{model}, other weights"
+    check_same_run(out, earlier.about.model_dump(), requested, requested.keys())
+    return earlier
 
 
 def _write_index(
@@ -283,7 +294,7 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
         (vector,) = index.searched.rows(slice(place, place + 1))
-        # The text itself would set the scale of words.
+        # If the text itself were ranked, it would set the scale of the scores by words.
         others = np.delete(np.arange(len(index)), place)
         by_model = index.ranker.ranked(text, vector, 1, others, by="model")
         by_both = index.ranker.ranked(text, vector, 1, others, by="both")
@@ -294,12 +305,12 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
 
 def _save_vectors(
     matrix: ndarray,
-    quantize: Quantize,
+    quantize: Literal["float32", "int8"],
     folder: Path,
     name: str,
 ) -> IndexVectors:
     """Write vectors in this format; returns them as they will be read."""
-    if quantize != "int8":
+    if quantize == "float32":
         np.save(folder / name, matrix, allow_pickle=False)
         return IndexVectors(matrix)
     ranges = value_ranges([matrix])
@@ -313,7 +324,7 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
     queries = vectors.rows(np.sort(sample))
-    # Without the query itself.
+    # The first neighbour is the query itself.
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
     hits = 0
@@ -347,7 +358,7 @@ def _add_absent_rows(
 
 def _reuse_or_encode(
     texts: Sequence[str],
-    hashes: Sequence[str],
+    hashes: Iterable[str],
     embedder: Embedder,
     earlier: IndexContent | None,
 ) -> tuple[ndarray, int]:
@@ -355,7 +366,7 @@ def _reuse_or_encode(
 
     int8 vectors of an earlier index are not reused: they would be rounded twice.
     """
-    row_of = dict[str, int]()
+    row_of = {}
     earlier_vectors = np.empty((0, 0), np.float32)
     if earlier is not None and earlier.about.vectors == "float32":
         row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}

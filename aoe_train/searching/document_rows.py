@@ -9,15 +9,16 @@ from urllib.parse import quote
 import polars as pl
 
 from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, local_encoder
-from aoe_train.searching.index_rows import TextRows, joined
+from aoe_train.encoding.source import joined
+from aoe_train.searching.index_rows import TextRows
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks
 from pairkit.extracting.document import Document
 
-_MAX_TOKENS = 512  # by default; the model may read fewer
-_MAX_WORDS = 256  # if the model's tokens are unknown
-_SHORTEST = "a"  # one token
 TEXT_COLUMNS = ("title", "text")
+_MAX_TOKENS = 512  # of a chunk by default; the model may read fewer
+_MAX_WORDS = 256  # of a chunk if the model's tokens are unknown
+_SHORTEST = "a"  # one token
 _COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
 _LINK_FIELDS = ("file", "page", "anchor", "line")
 _FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their folder
@@ -29,8 +30,7 @@ def chunk_rows(
     chunk_tokens: int | None,
     link: str | None,
 ) -> TextRows:
-    """A row for each chunk, with title, text, file, lines, anchor and url."""
-    check_link(link)
+    """A row for each chunk, with title, text, file, lines, anchor and url; `link` was checked."""
     prompt = embedder.prompts.document
     encoder = local_encoder(embedder)
     longest = _MAX_WORDS
@@ -40,15 +40,13 @@ def chunk_rows(
         raise ConfigError(
             f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
         )
-    # Prompt and special tokens.
+    # The tokens that the model adds to a text: those of the prompt, and special ones.
     added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
     def count(texts: Sequence[str]) -> Sequence[int]:
-        counts: list[int] = (
-            count_tokens(embedder, list(texts), prompt) - added
-        ).tolist()
-        return counts
+        tokens = count_tokens(embedder, list(texts), prompt)
+        return [*(tokens - added).tolist()]
 
     rows = []
     for document in documents:

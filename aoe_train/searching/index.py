@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,12 @@ import polars as pl
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
+from aoe_train.encoding.source import joined
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import (
     HIDDEN,
     as_json,
-    joined,
     read_index,
     row_ids,
     with_rows,
@@ -31,7 +31,7 @@ from aoe_train.searching.ranking import (
     Ranker,
     allowed,
     candidates,
-    checked,
+    checked_ranking,
     sortable,
 )
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -41,7 +41,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.table_files import write_table
 
-_BLOCK_TEXTS = 64
+_BLOCK_TEXTS = 64  # that are searched for at a time
 _SHOWN = 200  # characters of a text in a table
 
 
@@ -83,11 +83,9 @@ class SearchHits(Printed, list[IndexHit]):
 
     def notes(self) -> list[str]:
         """Why there are no hits."""
-        return (
-            []
-            if self
-            else ["nothing found: no row passes the filters, or none has these words"]
-        )
+        if self:
+            return []
+        return ["nothing found: no row passes the filters, or none has these words"]
 
     def table(self) -> ResultTable:
         """Score, cosine, key and text of each hit."""
@@ -249,11 +247,18 @@ class SearchIndex:
         """
         text = argument("text", text, str)
         top = argument("top", top, int)
-        kind = checked(top, by, weight)
+        ranking = checked_ranking(by, top, weight)
         if not text.strip():
             raise DataError("the text is empty; expected a search query")
-        query = SearchQuery(text, top, where or {}, before or {}, kind, weight)
-        vector = None if kind == "words" else self._vector(text)
+        vector = None
+        if ranking != "words":
+            embedder = self._embedder
+            if embedder is None:
+                raise ConfigError(
+                    f"{self.folder}: opened without its model; search by words, or open it with its model"
+                )
+            (vector,) = embedder.encode([text], embedder.prompts.query)
+        query = SearchQuery(text, top, where or {}, before or {}, ranking, weight)
         (hits,) = self.search_together([(query, vector)])
         return hits
 
@@ -279,17 +284,13 @@ class SearchIndex:
         """The nearest rows of all searches that have a vector and no filters, found together."""
         by_count = defaultdict[int, dict[int, np.ndarray]](dict)
         for number, search in enumerate(searches):
-            query = search.query
-            if (
-                query.by != "words"
-                and search.rows is None
-                and search.vector is not None
-            ):
-                by_count[candidates(query.by, query.top)][number] = search.vector
+            if search.rows is None and search.vector is not None:
+                count = candidates(search.query.by, search.query.top)
+                by_count[count][number] = search.vector
 
         nearest: list[RankedRows | None] = [None] * len(searches)
-        for most, vectors in by_count.items():
-            ranked = self.ranker.nearest(np.stack([*vectors.values()]), most, None)
+        for count, vectors in by_count.items():
+            ranked = self.ranker.nearest(np.stack([*vectors.values()]), count, None)
             for number, rows in zip(vectors, ranked, strict=True):
                 nearest[number] = rows
         return nearest
@@ -297,7 +298,7 @@ class SearchIndex:
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
         """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
-        keyed = defaultdict[str, list[int]](list)
+        keyed = defaultdict(list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
             keyed[str(key).strip().lower()].append(place)
         return dict(keyed)
@@ -339,8 +340,8 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        kind = checked(top, by, weight)
-        rankings = dict[int, RankedRows]()
+        ranking = checked_ranking(by, top, weight)
+        rankings = {}
         size = len(self)
         dated = size
         times = None
@@ -348,7 +349,8 @@ class SearchIndex:
         if before is not None:
             times = sortable(self._rows, before)
             dated -= times.null_count()
-            names.append(before)
+            if before not in names:
+                names.append(before)
         queries = _queries(size, times)
         with Display(progress) as show:
             while block := list(islice(queries, _BLOCK_TEXTS)):
@@ -366,12 +368,12 @@ class SearchIndex:
                         vector,
                         top,
                         others,
-                        by=kind,
+                        by=ranking,
                         weight=weight,
                     )
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
-        shown = self.keyed_rows().select(list(dict.fromkeys(names)))
+        shown = self.keyed_rows().select(names)
         return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
@@ -381,16 +383,6 @@ class SearchIndex:
             return self.searched.rows(places)
         vectors = embedder.encode(list(texts), embedder.prompts.query)
         return self._transformed(vectors)
-
-    def _vector(self, text: str) -> np.ndarray:
-        """The model's vector of a query; raises ConfigError if the index was opened without its model."""
-        embedder = self._embedder
-        if embedder is None:
-            raise ConfigError(
-                f"{self.folder}: opened without its model; search by words, or open it with its model"
-            )
-        (vector,) = embedder.encode([text], embedder.prompts.query)
-        return np.asarray(vector)
 
 
 def _queries(
@@ -423,10 +415,11 @@ def _rows_at(
 
 def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFrame:
     """A row for each hit, with the columns `rows` of both texts."""
-    hits: list[tuple[Any, ...]] = []
+    hits = []
     for place, ranked in sorted(by_place.items()):
         values = _score_columns(ranked)
-        columns = zip(ranked.places.tolist(), count(1), *values, strict=False)
+        ranks = range(1, len(ranked.places) + 1)
+        columns = zip(ranked.places.tolist(), ranks, *values, strict=True)
         hits += [(place, *hit) for hit in columns]
     numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
     scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)

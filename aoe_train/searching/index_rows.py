@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from math import isfinite
@@ -26,6 +26,7 @@ import polars as pl
 from numpy import ndarray
 from pydantic import Field
 
+from aoe_train.encoding.source import joined
 from aoe_train.model.folder_checks import (
     Foreign,
     Length,
@@ -59,7 +60,7 @@ _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
 IN_MEMORY = "an Encoder in memory"
 KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID = "id"  # the role of another such column
+_ID = "id"  # the role by which another column is named as the column of keys
 _ID_COLUMNS = (_ID, "number", "url")
 _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
@@ -168,9 +169,8 @@ def _stored_array(
 def is_index(folder: Path) -> bool:
     """Whether a folder contains an index and nothing else, so that it may be replaced."""
     ours = {ABOUT, ROWS, *RANGES, *RANGES.values(), PROBE, WORDS, INDEX_FILE}
-    return (folder / ABOUT).is_file() and {
-        path.name for path in folder.iterdir()
-    } <= ours
+    names = {path.name for path in folder.iterdir()}
+    return (folder / ABOUT).is_file() and names <= ours
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,12 @@ def read_rows(
     source: Source, column_roles: Mapping[str, str] | None = None
 ) -> TextRows:
     """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
+    tables = []
+    for part in chain.from_iterable(parts_of(source, lines=True).values()):
+        # Rows are named by file and number, as in error messages.
+        file = pl.lit(PurePath(part.where).name).alias(FILE)
+        tables.append(part.numbered(column_roles).with_columns(file))
     table = pl.DataFrame(schema=[*_ORIGIN])
-    tables = list(_tables(source, column_roles))
     if tables:
         table = pl.concat(tables, how="diagonal_relaxed")
     origins = table.select(_ORIGIN)
@@ -206,15 +210,6 @@ def read_rows(
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
     rows = frame.hstack(origins).filter(pl.Series(has_text, dtype=pl.Boolean))
     return TextRows(rows, columns, kept, len(texts) - len(kept), key)
-
-
-def _tables(
-    source: Source, column_roles: Mapping[str, str] | None
-) -> Iterator[pl.DataFrame]:
-    """The tables of a source, with the file and number of each row, as error messages name them."""
-    for part in chain.from_iterable(parts_of(source, lines=True).values()):
-        file = pl.lit(PurePath(part.where).name).alias(FILE)
-        yield part.numbered(column_roles).with_columns(file)
 
 
 def _with_texts(
@@ -236,9 +231,11 @@ def _with_texts(
     frame = frame.drop(without_text_form)
     converted = []
     for column in frame:
-        if column.dtype.is_nested() and not _is_list(column.dtype):
+        dtype = column.dtype
+        is_flat_list = isinstance(dtype, pl.List) and not dtype.inner.is_nested()
+        if dtype.is_nested() and not is_flat_list:
             converted.append(column_as_json(column))
-        elif column.name in columns and column.dtype == pl.String:
+        elif column.name in columns and dtype == pl.String:
             texts = [text and without_tags(text, where) for text in column]
             converted.append(pl.Series(column.name, texts, pl.String))
     return frame.with_columns(converted)
@@ -246,10 +243,11 @@ def _with_texts(
 
 def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
     """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
-    names = []
-    for name, dtype in frame.schema.items():
-        if _is_text(dtype) and not dtype.is_nested():
-            names.append(name)
+    names = [
+        name
+        for name, dtype in frame.schema.items()
+        if _is_text(dtype) and not dtype.is_nested()
+    ]
     if key is None:
         return KEY if KEY in names else None
     if key not in names:
@@ -261,25 +259,10 @@ def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
     return key
 
 
-def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The text of each row."""
-    text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
-    texts = []
-    for row in zip(*text_columns, strict=True):
-        paragraphs = [part for part in row if not is_blank(part)]
-        texts.append("\n\n".join(paragraphs))
-    return texts
-
-
 def _is_text(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
     without_text = (pl.Binary, pl.Duration, pl.Object)
     return all(leaf not in without_text for leaf in leaf_types(dtype))
-
-
-def _is_list(dtype: pl.DataType) -> bool:
-    """Whether values are lists of texts, numbers or times."""
-    return isinstance(dtype, pl.List) and not dtype.inner.is_nested()
 
 
 def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
@@ -299,7 +282,7 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
     row_names = pl.select(pl.format("row {}", numbers)).to_series()
-    ids_or_rows: pl.Series = texts.zip_with(is_known, row_names)
+    ids_or_rows = texts.zip_with(is_known, row_names)
     return ids_or_rows.alias(f"{ids.name} or row")
 
 
@@ -336,15 +319,12 @@ def _text_columns(
     has_text = roles.keys() == {"text"}
     if not roles:
         has_text = "text" in map(str.lower, names)
-    columns = tuple[str, ...]()
+    columns = []
     if not has_text:
         role_columns = document_roles(frame, where, roles, needed=False)
-        columns = tuple(
-            role_columns[role] for role in _TEXT_ROLES if role in role_columns
-        )
-    columns = columns or (
-        text_column(names, where, roles, frame.iter_rows(named=True)),
-    )
+        columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
+    if not columns:
+        columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
     for name in columns:
         dtype = frame.schema[name]
         if dtype.is_nested() or not _is_text(dtype):
@@ -352,7 +332,7 @@ def _text_columns(
             raise DataError(
                 f"the column {name!r} contains {content}; expected texts", path=where
             )
-    return columns
+    return tuple(columns)
 
 
 def with_rows(

@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 IndexKind = Literal["flat", "hnsw"]
 INDEX_FILE = "index.faiss"
 _BLOCK_VECTORS = 1 << 15
-# Candidates of an index: per result, and at least.
-_OVERSAMPLING = 5
+_OVERSAMPLING = 5  # candidates of a faiss index per result
 _MIN_CANDIDATES = 100
 _MAX_EXACT = 20_000  # filtered rows up to which all are compared
-# Of HNSW's graph.
+# Parameters of HNSW's graph.
 _LINKS = 32
 _EF_CONSTRUCTION = 200
 _EF_SEARCH = 128
-_TRAINED_ON = 100_000  # vectors that train the codes
-_SEED = 1234
+_MAX_TRAINING = 100_000  # vectors that train the codes
+_SEED = 1234  # of their choice
 
 
 class Neighbours(NamedTuple):
@@ -49,7 +48,7 @@ class IndexVectors:
     def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
         self._stored = stored
         self._ranges = ranges
-        self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
+        self.shape = (stored.shape[0], stored.shape[1])
 
     def __len__(self) -> int:
         """Number of vectors."""
@@ -97,7 +96,14 @@ def nearest(
         scores = np.concatenate([scores, products], axis=1)
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
-    return _padded(scores, best, count)
+    missing = count - scores.shape[1]
+    if missing <= 0:
+        return Neighbours(scores, best)
+    padding = ((0, 0), (0, missing))
+    return Neighbours(
+        scores=np.pad(scores, padding, constant_values=-np.inf),
+        places=np.pad(best, padding, constant_values=-1),
+    )
 
 
 def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, ndarray]:
@@ -112,19 +118,6 @@ def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, nda
         places = np.take_along_axis(places, kept, 1)
     order = np.lexsort((places, -scores), axis=1)[:, :count]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
-
-
-def _padded(scores: ndarray, places: ndarray, count: int) -> Neighbours:
-    missing = count - scores.shape[1]
-    if missing <= 0:
-        return Neighbours(scores, places)
-    shape = (len(scores), missing)
-    lowest = np.full(shape, -np.inf, np.float32)
-    nowhere = np.full(shape, -1, np.int64)
-    return Neighbours(
-        scores=np.concatenate([scores, lowest], axis=1),
-        places=np.concatenate([places, nowhere], axis=1),
-    )
 
 
 @dataclass(frozen=True)
@@ -175,9 +168,11 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
         )
         index.hnsw.efConstruction = _EF_CONSTRUCTION
         sample: slice | ndarray = slice(None)
-        if len(vectors) > _TRAINED_ON:
+        if len(vectors) > _MAX_TRAINING:
             generator = np.random.default_rng(_SEED)
-            sample = np.sort(generator.choice(len(vectors), _TRAINED_ON, replace=False))
+            sample = np.sort(
+                generator.choice(len(vectors), _MAX_TRAINING, replace=False)
+            )
         index.train(vectors.rows(sample))
         for start in range(0, len(vectors), _BLOCK_VECTORS):
             index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     Rows = Int[ndarray, " row"]
 
 By = Literal["both", "model", "words"]
-_ABOVE = 1.01  # times the best score by words
+_KEY_FACTOR = 1.01  # of a row with the query as its key: its score, relative to the best one by words
 _MIN_CANDIDATES = 200  # of each ranking
-_DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"
+_DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"  # 31.05.2015
 _BEGINNING = "0000-01-01"  # completes a year or month
 
 
@@ -87,10 +87,9 @@ class Ranker:
         if by == "words":
             scores = self._word_scores(text, allowed, keyed)
             places = best(scores, top)
+            by_words = scores[places]
             return RankedRows(
-                places,
-                scores[places],
-                words=self._relative_scores(text, scores[places]),
+                places, by_words, words=self._relative_scores(text, by_words)
             )
         if vector is None:
             raise ValueError("a ranking by vectors needs the query's vector")
@@ -127,7 +126,9 @@ class Ranker:
         """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(text))
         if keyed:
-            above_all = max(1.0, scores.max() * _ABOVE, self._word_index.most(text))
+            above_all = max(
+                1.0, scores.max() * _KEY_FACTOR, self._word_index.most(text)
+            )
             scores[list(keyed)] = above_all
         if allowed is not None:
             is_excluded = np.ones(len(scores), bool)
@@ -163,12 +164,12 @@ def candidates(by: By, top: int) -> int:
     return top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
 
 
-def checked(top: int, by: str, weight: float | None) -> By:
+def checked_ranking(by: str, top: int, weight: float | None) -> By:
     """The checked `by` of a search; raises ConfigError for an invalid option."""
     argument("top", top, PositiveInt)
     argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
-    kind: By = argument("by", by, By)
-    return kind
+    ranking: By = argument("by", by, By)
+    return ranking
 
 
 def allowed(

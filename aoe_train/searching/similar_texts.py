@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from aoe_train.objectives.training_rows import evenly_spread
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
@@ -25,23 +26,25 @@ from pairkit.similarity.groups import Groups
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
-    from pairkit.base.cli.result_table import ResultTable
 
-# Texts per product of matrices.
+# Sizes of the matrices that are multiplied.
 _BLOCK_QUERIES = 1024
 _BLOCK_TEXTS = 4096
-_BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
-_BLOCK_PAIRS = 4096  # that are written at a time
-_SHOWN = 100  # characters of a text
-_MEMBERS = 5  # texts of a group
-# The default minimum; benchmarks/duplicate_thresholds.py has the measurements.
-_SAMPLE_TEXTS = 1000  # texts whose nearest neighbours choose it
-_DEVIATIONS = 0.75  # above their mean cosine
-# Its bounds: without them, texts without near-duplicates would get pairs, and equal texts none.
+_BUFFERED_PAIRS = (
+    1 << 20
+)  # new pairs after which only the nearest of each text are kept
+_BLOCK_PAIRS = 4096  # pairs that are written at a time
+_SHOWN = 100  # characters of a text in a table
+_MEMBERS = 5  # texts of a group in a table
+# The default of --min-cosine is the mean cosine of the nearest neighbours of a sample, plus some
+# standard deviations. benchmarks/duplicate_thresholds.py has the measurements.
+_SAMPLE_TEXTS = 1000
+_DEVIATIONS = 0.75
+# Without these bounds, texts without near-duplicates would get pairs, and equal texts none.
 _LOWEST_DEFAULT = 0.6
 _HIGHEST_DEFAULT = 0.99
-_FEW_TEXTS = 20  # fewer have no distribution of cosines
-_DEFAULT_OF_FEW = 0.8  # the minimum for these
+_FEW_TEXTS = 20  # fewer texts have no distribution of cosines
+_DEFAULT_OF_FEW = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +169,13 @@ class NearDuplicates(CommandResult):
         return self._group_table(rows) if self.within else self._pair_table(rows)
 
     def _group_table(self, rows: int) -> ResultTable:
-        from pairkit.base.cli.result_table import ResultTable
-
         headings = ("group", "texts", "cosine", self.queries.key_column, "text")
         table = ResultTable(*headings, left=("text",))
         for number, group in enumerate(self.groups[:rows], 1):
             group_pairs = self.pairs.filter(pl.col("place1").is_in(group))
             lowest = group_pairs["cosine"].to_numpy().min()
             first, *others = _shown(self.queries, group[:_MEMBERS])
-            table.add_row(f"{number:,}", f"{len(group):,}", f"{lowest:.3f}", *first)
+            table.add_row(number, len(group), f"{lowest:.3f}", *first)
             for text in others:
                 table.add_row("", "", "", *text)
             hidden = len(group) - _MEMBERS
@@ -183,8 +184,6 @@ class NearDuplicates(CommandResult):
         return table
 
     def _pair_table(self, rows: int) -> ResultTable:
-        from pairkit.base.cli.result_table import ResultTable
-
         table = ResultTable("cosine", self.index.key_column, "text", left=("text",))
         pairs = self.pairs.head(rows)
         texts1 = _shown(self.queries, pairs["place1"].to_list())
@@ -223,16 +222,15 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class TextComparison:
-    """Compares the texts of `queries` with those of `vectors`, or `within` one index with each other."""
+    """Compares the texts of `queries` with those of the searcher, or `within` one index with each other."""
 
-    vectors: IndexVectors
     searcher: Searcher
     queries: IndexVectors
     within: bool
 
     def usual_minimum(self) -> float:
         """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
-        if min(len(self.vectors), len(self.queries)) < _FEW_TEXTS:
+        if min(len(self.searcher.vectors), len(self.queries)) < _FEW_TEXTS:
             return _DEFAULT_OF_FEW
         nearest = self._highest_cosines(evenly_spread(len(self.queries), _SAMPLE_TEXTS))
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
@@ -262,7 +260,7 @@ class TextComparison:
         *,
         neighbours: int,
         show: Listener,
-    ) -> tuple[Mapping[str, ndarray], int]:
+    ) -> tuple[pl.DataFrame, int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
         if self.searcher.index is None:
             blocks = self._compare_all(min_cosine)
@@ -270,45 +268,37 @@ class TextComparison:
             blocks = self._search_neighbours(min_cosine, neighbours)
         total = len(self.queries)
         counts = np.zeros(total, np.int64)
-        kept = _NO_PAIRS
-        pending = list[_Pairs]()
-        for done, texts, pairs in blocks:
-            show(Progress("compare texts", done, total))
+        # The pairs that were kept, followed by those that were found since then.
+        buffer = [_NO_PAIRS]
+        for finished, texts, pairs in blocks:
+            show(Progress("compare texts", finished, total))
             if not len(texts):
                 continue
             counts += np.bincount(texts, minlength=total)
-            pending.append(pairs)
-            if (
-                sum(len(block.cosine) for block in pending)
-                > len(kept.cosine) + _BUFFERED_PAIRS
-            ):
-                kept = _nearest_of_each(
-                    [kept, *pending], neighbours, within=self.within
-                )
-                pending = []
+            buffer.append(pairs)
+            kept, *new = (len(block.cosine) for block in buffer)
+            if sum(new) > kept + _BUFFERED_PAIRS:
+                buffer = [_nearest_of_each(buffer, neighbours, within=self.within)]
         show(Progress("compare texts", total, total, ended=True))
 
-        first, second, cosine = _nearest_of_each(
-            [kept, *pending], neighbours, within=self.within
-        )
+        first, second, cosine = _nearest_of_each(buffer, neighbours, within=self.within)
         order = np.lexsort((second, first, -cosine))
-        ordered = {
-            "place1": first[order],
-            "place2": second[order],
-            "cosine": np.minimum(cosine[order], 1),
-        }
-        return ordered, int((counts > neighbours).sum())
+        pairs_found = pl.DataFrame(
+            {
+                "place1": first[order],
+                "place2": second[order],
+                "cosine": np.minimum(cosine[order], 1),
+            }
+        )
+        return pairs_found, int((counts > neighbours).sum())
 
     def _compare_all(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""
-        for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
-            for first in range(
-                start if self.within else 0, len(self.vectors), _BLOCK_TEXTS
-            ):
-                products = (
-                    block @ self.vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
-                )
+        for start, block in self._query_blocks():
+            lowest = start if self.within else 0
+            for first in range(lowest, len(self.searcher.vectors), _BLOCK_TEXTS):
+                others = self.searcher.vectors.rows(slice(first, first + _BLOCK_TEXTS))
+                products = block @ others.T
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
                 hits = np.flatnonzero(products >= min_cosine)
@@ -323,10 +313,9 @@ class TextComparison:
         self, min_cosine: float, neighbours: int
     ) -> Iterator[_Block]:
         """The similar pairs that a faiss index finds; some of them twice."""
-        # One more shows whether there are more; within one index, the text itself is also found.
-        count = min(neighbours + 1 + self.within, len(self.vectors))
-        for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+        # One neighbour more shows whether there are more. Within one index, the text itself is also found.
+        count = min(neighbours + 1 + self.within, len(self.searcher.vectors))
+        for start, block in self._query_blocks():
             nearest = self.searcher.nearest(block, count)
             numbers = np.arange(start, start + len(block))
             rows = np.broadcast_to(numbers[:, None], nearest.places.shape)
@@ -334,14 +323,17 @@ class TextComparison:
             if self.within:
                 is_similar &= nearest.places != rows
             texts = rows[is_similar]
-            hits = nearest.places[is_similar]
-            cosines = nearest.scores[is_similar]
-            pairs = _Pairs(texts, hits, cosines)
+            first = texts
+            second = nearest.places[is_similar]
             if self.within:
-                pairs = _Pairs(
-                    np.minimum(texts, hits), np.maximum(texts, hits), cosines
-                )
+                first, second = np.sort([first, second], axis=0)
+            pairs = _Pairs(first, second, nearest.scores[is_similar])
             yield _Block(start + len(block), texts, pairs)
+
+    def _query_blocks(self) -> Iterator[tuple[int, ndarray]]:
+        """The vectors of `queries` in blocks, with the index of the first one."""
+        for start in range(0, len(self.queries), _BLOCK_QUERIES):
+            yield start, self.queries.rows(slice(start, start + _BLOCK_QUERIES))
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:

@@ -12,7 +12,7 @@ import numpy as np
 
 from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
-from aoe_train.encoding.encode_run import TextVectors
+from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import (
@@ -297,8 +297,14 @@ def _encode_columns(
         if teacher.file is not None:
             vectors = vectors_from_file(teacher.file, texts)
         else:
-            cached = TextVectors(texts, teacher.identity, prompt, folder=cache)
-            vectors = cached.load_or_make(lambda: teacher.encoder, show)
+            vectors = cached_vectors(
+                texts,
+                teacher.identity,
+                prompt,
+                lambda: teacher.encoder,
+                folder=cache,
+                show=show,
+            )
         for column, indices in zip(columns, flat.reshape(rows.shape).T, strict=True):
             by_column[column] = ColumnVectors(vectors, indices)
     of_columns = [by_column[column] for column in range(len(prompts))]

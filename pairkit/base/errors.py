@@ -36,6 +36,7 @@ BOOLEAN = {
     "local_only",
     "lora",
     "no_key",
+    "plain_http",
     "remove_missing",
     "retry_failed",
     "skip_broken",

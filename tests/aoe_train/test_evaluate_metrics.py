@@ -303,10 +303,19 @@ def test_evaluate_ranks_texts_of_one_group():
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
+    with_lone_text = [*data, {"text": "f", "intent": None}]
+    with data_error("positive is empty"):
+        evaluate(on_circle, data=with_lone_text, columns=columns)
+    skipped = evaluate(
+        on_circle, data=with_lone_text, columns=columns, bad_rows="skip", resamples=0
+    )
+    assert [*skipped.to_dict().values()] == [told]
     with data_error("each group has one text"):
         evaluate(on_circle, data=data[3:], columns=columns)
     with config_error("takes only text and group"):
         evaluate(on_circle, data=data, columns=columns | {"label": "x"})
+    with config_error("labels= has no effect on reports= or a column group"):
+        evaluate(on_circle, data=data, columns=columns, labels="x=1")
 
 
 def test_the_verdict_on_positives_is_by_mrr():

@@ -1,6 +1,7 @@
 """Suites, pairs, splits and folders in BEIR's layout, and the overlap with training texts."""
 
 import json
+import shutil
 import subprocess
 from string import ascii_lowercase
 
@@ -237,7 +238,7 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
 
 def test_splits_of_a_folder(tmp_path, capsys):
     write(tmp_path / "train.jsonl", TEST)
-    with data_error(r"no split 'test'; choose one of train"):
+    with data_error(r"no split 'test'; there are train"):
         scores_of(tmp_path, split="test")
     with config_error("a file has no splits"):
         scores_of(tmp_path / "train.jsonl", split="validation")
@@ -296,6 +297,19 @@ def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys)
     (shown,) = table.tables()
     assert (shown.headings[-1] == "trained on") == is_known
     assert (shown.rows[0][-1] == "50.0%") == is_known
+
+
+def test_overlap_is_reported_once_for_each_model_by_its_name_in_the_table(
+    trained, tmp_path, capsys
+):
+    options = {"data": scored([("a", "b"), ("a", "x"), ("y", "z")]), "resamples": 0}
+    namesake = shutil.copytree(trained, tmp_path / trained.name)
+    aoe_train.evaluate([str(trained), str(namesake)], **options)
+    told = stderr(capsys)
+    for model in (trained, namesake):
+        assert told.count(f"{model} was trained on") == 1
+    aoe_train.evaluate(trained, layers="2,1", dim=[32, 8], **options)
+    assert stderr(capsys).count("was trained on") == 1
 
 
 def scored(pairs):

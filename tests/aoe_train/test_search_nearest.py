@@ -226,13 +226,13 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
             monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
             for asked in (index, IndexVectors(vectors[:30])):
                 compared = near_duplicates.TextComparison(
-                    index, Searcher(index), asked, within=asked is index
+                    Searcher(index), asked, within=asked is index
                 )
                 similar, full = compared.similar_pairs(
                     2, neighbours=neighbours, show=lambda _: None
                 )
                 columns = [
-                    similar[name].tolist() for name in ("place1", "place2", "cosine")
+                    similar[name].to_list() for name in ("place1", "place2", "cosine")
                 ]
                 found.append((full, *columns))
         assert found[:2] == found[2:]

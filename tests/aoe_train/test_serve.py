@@ -244,6 +244,8 @@ def test_invalid_options_of_serve(bert, monkeypatch):
             {'max_texts': 0} | texts
             {'host': '192.0.2.1', 'no_key': True} | can't be used
             {'index': 'nowhere'} | nowhere
+            {'index': 1} | index = 1
+            {'index': 'nowhere', 'against': 1} | against = 1
             """):
         with config_error(words):
             serve(bert, port=0, **options)

@@ -1,1 +1,1 @@
-"""What turns texts into vectors to be judged: a model of this machine, or one behind an endpoint."""
+"""Embedders, which turn texts into vectors: local models, functions and models behind an endpoint."""

@@ -21,7 +21,7 @@ from aoe_train.encoding.embedders.embedder import (
     in_batches,
 )
 from aoe_train.model.model_folder import cache_dir
-from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.database import (
@@ -42,7 +42,7 @@ _SCHEMA = Schema(
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
 _QUERY_KEYS = 500  # per query; SQLite allows at least 999
-# Per transaction: seconds of work, which a kill may lose.
+# Limits of a transaction. A kill loses the work of one: a few seconds.
 _TEXTS = 2048
 _CHARACTERS = 400_000
 PROBE_TEXT = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
@@ -57,14 +57,14 @@ class CachedEmbedder(EmbedderWrapper):
         embedder: Embedder,
         *,
         store: bool = True,
-        progress: bool | Listener = True,
+        show: Listener,
         say: Callable[[str], None] = say,
     ) -> None:
         super().__init__(embedder)
         self._store: VectorStore | None = None
         if store and embedder.identity:
             self._store = VectorStore(cache_dir("vectors"), embedder.identity)
-        self._progress = progress
+        self._show = show
         self._say = say
         self._dim: int | None = None  # set after the model was checked
 
@@ -75,26 +75,24 @@ class CachedEmbedder(EmbedderWrapper):
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         matrix, missing = self._cached(rows, prompt)
         stage = f"encode with {self.name}"
-        done = len(rows) - len(missing)
-        with Display(self._progress) as show:
-            show(Progress(stage, done, len(rows)))
-            for batch in in_batches(
-                sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS
-            ):
-                vectors = self._embedder.encode(batch, prompt)
-                if matrix is None:
-                    matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
-                if vectors.shape != (len(batch), matrix.shape[1]):
-                    raise DataError(
-                        f"{self.name}: returned vectors of shape {vectors.shape} for {len(batch)} texts;"
-                        f" expected {matrix.shape[1]} dimensions each; run it again with --no-cache"
-                    )
-                if self._store is not None:
-                    self._store.keep(_cache_keys(batch, prompt), vectors)
-                matrix[[rows[text] for text in batch]] = vectors
-                done += len(batch)
-                show(Progress(stage, done, len(rows)))
-            show(Progress(stage, done, len(rows), ended=True))
+        finished = len(rows) - len(missing)
+        self._show(Progress(stage, finished, len(rows)))
+        longest_first = sorted(missing, key=len, reverse=True)
+        for batch in in_batches(longest_first, _TEXTS, _CHARACTERS):
+            vectors = self._embedder.encode(batch, prompt)
+            if matrix is None:
+                matrix = np.empty((len(rows), vectors.shape[1]), np.float32)
+            if vectors.shape != (len(batch), matrix.shape[1]):
+                raise DataError(
+                    f"{self.name}: returned vectors of shape {vectors.shape} for {len(batch)} texts;"
+                    f" expected {matrix.shape[1]} dimensions each; run it again with --no-cache"
+                )
+            if self._store is not None:
+                self._store.keep(_cache_keys(batch, prompt), vectors)
+            matrix[[rows[text] for text in batch]] = vectors
+            finished += len(batch)
+            self._show(Progress(stage, finished, len(rows)))
+        self._show(Progress(stage, finished, len(rows), ended=True))
         distinct = cast("ndarray", matrix)  # there is at least one text
         if len(rows) == len(texts):
             return distinct
@@ -205,7 +203,7 @@ def _key(text: str) -> bytes:
 
 
 def open_model(
-    model: str | Encoder | Function,
+    model: str | Path | Encoder | Function,
     *,
     endpoint: Endpoint | None = None,
     precision: EncodingPrecision = "auto",
@@ -213,33 +211,30 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
-    if not isinstance(model, str):
-        if not hasattr(model, "tokenizer"):
-            if callable(model):
-                return FunctionEmbedder(model)
-            raise ConfigError(
-                f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or"
-                " a function that returns vectors of texts"
-            )
-        if layers is not None:
-            raise ConfigError(
-                "layers can't be set for a loaded Encoder; give its folder"
-            )
-        return LocalEmbedder(cast("Encoder", model), "encoder")
+    if not isinstance(model, str | Path):
+        if hasattr(model, "tokenizer"):
+            if layers is not None:
+                raise ConfigError(
+                    "layers can't be set for a loaded Encoder; give its folder"
+                )
+            return LocalEmbedder(cast("Encoder", model), "encoder")
+        if callable(model):
+            return FunctionEmbedder(model)
+        raise ConfigError(
+            f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or a"
+            " function that returns vectors of texts"
+        )
+    name = str(model)
     if endpoint is not None:
         from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
         if precision != "auto" or layers is not None:
-            flag = (
-                f"--layers {layers}"
-                if precision == "auto"
-                else f"--precision {precision}"
-            )
+            flag = f"--layers {layers}"
+            if precision != "auto":
+                flag = f"--precision {precision}"
             raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
-        return EndpointEmbedder(model, endpoint)
+        return EndpointEmbedder(name, endpoint)
     from aoe_train.encoding.encode_workers import load_encoder
 
-    encoder, slow = load_encoder(model, precision, layers=layers)
-    if slow:
-        say(slow)
-    return LocalEmbedder(encoder, model)
+    encoder = load_encoder(name, precision, say, layers=layers)
+    return LocalEmbedder(encoder, name)

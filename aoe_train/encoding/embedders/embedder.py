@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 Function = Callable[[list[str]], Any]
 """Maps a list of texts to an array (text, dim)."""
-_ROUNDING = 1e-2  # of a length of 1 in bf16
+_ROUNDING = 1e-2  # rounding error of a length of 1 in bf16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """A server with OpenAI's `/embeddings`."""
 
@@ -47,13 +47,15 @@ class Endpoint:
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
-    name: (
-        str  # for people: a folder's name, a Hub id, or a model's name at its endpoint
-    )
-    identity: str  # a hash of everything that the vectors depend on; empty if unknown
-    separator: str  # between two texts of one input, such as " [SEP] "
+    # For people: a folder's name, a Hub id, or a model's name at its endpoint.
+    name: str
+    # A hash of everything that the vectors depend on; empty if unknown.
+    identity: str
+    # Between two texts of one input, such as " [SEP] ".
+    separator: str
     prompts: NamedPrompts
-    similarity: Similarity  # by which its vectors are compared
+    # The measure by which its vectors are compared.
+    similarity: Similarity
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim), of texts with this prompt, or the model's default prompt."""
@@ -79,13 +81,14 @@ class PromptedEmbedder(EmbedderWrapper):
         self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None
     ) -> None:
         super().__init__(embedder)
-        self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
-        self.prompts = NamedPrompts({})  # for every text the chosen one
+        self._default_prompt = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
+        # Queries and documents get the chosen prompt, too.
+        self.prompts = NamedPrompts({})
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
         if prompt is None:
-            prompt = self._words
+            prompt = self._default_prompt
         return self._embedder.encode(texts, prompt)
 
 
@@ -178,7 +181,7 @@ class FunctionEmbedder:
         return vectors
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VectorSize:
     """Layers, dimensions and number type of a model's vectors."""
 

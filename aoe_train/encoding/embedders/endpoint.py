@@ -28,22 +28,23 @@ from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall, patiently
 from pairkit.base.printable import one_line
 from pairkit.base.system.address import read_address
 
-# Per request; a longer text has its own request.
+# Limits of a request; a longer text has its own request.
 _TEXTS = 128
 _CHARACTERS = 200_000
 _MAX_DIM = 65_536
 _TIMEOUT_S = 120.0
 _TRIES = 7
-_PAUSE_S = 0.5
-_SHOWN = 60
-_WAIT_S = 60.0  # for a rate limit without a waiting time
+_PAUSE_S = 0.5  # before the second try; later pauses are longer
+_WAIT_S = 60.0  # after a rate limit that names no waiting time
+_SHOWN = 60  # characters of a text or error
 
 
 class EndpointEmbedder:
     """Requests vectors from a server, where only the model's name identifies it; see `Embedder`."""
 
-    separator = "\n"  # servers don't report their tokenizer's separator
-    prompts = NamedPrompts({})  # nor the model's prompts
+    # Servers report neither their tokenizer's separator nor the model's prompts.
+    separator = "\n"
+    prompts = NamedPrompts({})
     similarity: Similarity = "cosine"
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
@@ -52,16 +53,11 @@ class EndpointEmbedder:
         address = read_address(url, "--endpoint", "http://localhost:8000/v1")
         variable = key_variable(address.host, endpoint.api_key_env)
         remedy = f"set {variable}, or name another variable as --api-key-env"
-        key = (
-            None
-            if variable is None
-            else find_key("--endpoint", variable, os.environ, remedy)
-        )
+        key = None
+        if variable is not None:
+            key = find_key("--endpoint", variable, os.environ, remedy)
         self._connection = ServerConnection(
-            address,
-            key,
-            timeout_s=_TIMEOUT_S,
-            plain_http=endpoint.plain_http,
+            address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http
         )
         # Checks whether the key may be sent to this address.
         Channel(self._connection, os.environ)
@@ -202,7 +198,7 @@ def _explain_refusal(
         longest = max(texts, key=len)
         return DataError(
             f"{where}: refused {len(texts)} texts ({reply}); the longest has {len(longest):,} characters and "
-            f"begins {longest[:60]!r}: shorten it or leave it out if it is too long"
+            f"begins {longest[:_SHOWN]!r}: shorten it or leave it out if it is too long"
         )
     return RemoteError(
         f"{where}: {reply}; run the same command again, or see the server's log"

@@ -1,1 +1,1 @@
-"""Hard negatives for positives: `mined_dataset` > `negative_mining` > `mining_run`."""
+"""Mines hard negatives (`mined_dataset` ► `negative_mining` ► `mining_run`), and samples pairs to judge."""

@@ -16,8 +16,7 @@ from numpy import ndarray
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.searching.nearest import IndexVectors, nearest
-from aoe_train.searching.ranking import candidates as candidates_to_fuse
-from aoe_train.searching.ranking import fuse
+from aoe_train.searching.ranking import candidates, fuse
 from aoe_train.settings.train_settings import Purpose
 from pairkit.similarity.bm25 import Bm25
 
@@ -52,42 +51,38 @@ def candidate_vectors(
         )
 
 
-class CandidateSearch(NamedTuple):
-    """Queries, the words of documents, and groups of near-duplicates among both."""
+def candidate_results(
+    queries: Sequence[str],
+    query_groups: ndarray,
+    document_groups: ndarray,
+    words: Bm25,
+    vectors: Sequence[CandidateVectors],
+    top: int,
+) -> Mapping[str, list[list[int]]]:
+    """The places that each candidate finds first for each query, without near-duplicates of the query.
 
-    queries: Sequence[str]
-    words: Bm25
-    groups: ndarray  # of each query
-    document_groups: ndarray
-
-    def results(
-        self,
-        vectors: Sequence[CandidateVectors],
-        top: int,
-    ) -> Mapping[str, list[list[int]]]:
-        """The places that each candidate finds first for each query, without near-duplicates of the query."""
-        count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
-        results = defaultdict[str, list[list[int]]](list)
-        for start in range(0, len(self.queries), _BATCH):
-            batch = slice(start, start + _BATCH)
-            nearest_by_candidate = []
-            for candidate in vectors:
-                neighbours = nearest(
-                    candidate.documents, candidate.queries[batch], count
+    The groups are those of near-duplicates among queries and documents.
+    """
+    count = min(candidates("both", top) + 1, len(document_groups))
+    results = defaultdict(list)
+    for start in range(0, len(queries), _BATCH):
+        batch = slice(start, start + _BATCH)
+        nearest_by_candidate = []
+        for candidate in vectors:
+            neighbours = nearest(candidate.documents, candidate.queries[batch], count)
+            nearest_by_candidate.append(neighbours.places)
+        for query, by_candidate in enumerate(
+            zip(*nearest_by_candidate, strict=True), start
+        ):
+            is_same = document_groups == query_groups[query]
+            by_words = np.where(is_same, 0, words.scores(queries[query]))
+            for candidate, places in zip(vectors, by_candidate, strict=True):
+                other_places = places[~is_same[places]]
+                vector = candidate.queries[query]
+                weight = candidate.weight
+                fused = fuse(
+                    candidate.documents, vector, other_places, by_words, weight, top
                 )
-                nearest_by_candidate.append(neighbours.places)
-            for query, by_candidate in enumerate(
-                zip(*nearest_by_candidate, strict=True), start
-            ):
-                is_same = self.document_groups == self.groups[query]
-                by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
-                for candidate, places in zip(vectors, by_candidate, strict=True):
-                    other_places = places[~is_same[places]]
-                    vector = candidate.queries[query]
-                    weight = candidate.weight
-                    fused = fuse(
-                        candidate.documents, vector, other_places, by_words, weight, top
-                    )
-                    results[candidate.name].append(other_places[:top].tolist())
-                    results[f"{candidate.name}, words"].append(fused.places.tolist())
-        return results
+                results[candidate.name].append(other_places[:top].tolist())
+                results[f"{candidate.name}, words"].append(fused.places.tolist())
+    return results

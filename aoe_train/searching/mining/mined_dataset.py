@@ -18,16 +18,14 @@ from pairkit.base.errors import DataError
 from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.base.system.seeded import keyed_unit
 from pairkit.dataset.making.group_splits import NOWHERE, draw_splits
-from pairkit.dataset.reading.in_memory import source_name
+from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.records import report_bad_rows, with_provenance
+from pairkit.dataset.records import PairDataset, report_bad_rows, with_provenance
 from pairkit.similarity.groups import connected
 from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
 
 if TYPE_CHECKING:
     from pairkit.dataset.labels import LabelRules
-    from pairkit.dataset.reading.in_memory import Source
-    from pairkit.dataset.records import PairDataset
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -115,25 +113,27 @@ class MineSettings(Settings):
 
 
 class KnownPositives:
-    """Texts by unit (near-duplicates) and by family: units connected by positives or clusters."""
+    """Texts by unit (near-duplicates) and by family: units connected by positives or clusters.
+
+    `positives` and `clustered` are pairs of texts, (pair, 2).
+    """
 
     def __init__(
         self,
         texts: Sequence[str],
-        positives: Iterable[tuple[int, int]],
-        clustered: Iterable[tuple[int, int]],
+        positives: Indices,
+        clustered: Indices,
         *,
         threshold: float,
         transitive: bool,
     ) -> None:
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
-        pairs = self.unit[_as_pairs(positives)]
-        ties = np.concatenate([pairs, self.unit[_as_pairs(clustered)]])
-        first_units, second_units = ties.T
-        families = connected(np.arange(len(texts)), first_units, second_units)
+        pairs = self.unit[positives]
+        ties = np.concatenate([pairs, self.unit[clustered]])
+        families = connected(np.arange(len(texts)), *ties.T)
         self.family = families[self.unit]
         self._transitive = transitive
-        self._partners: defaultdict[int, set[int]] = defaultdict(set)
+        self._partners = defaultdict[int, set[int]](set)
         for first, second in pairs.tolist():
             self._partners[first].add(second)
             self._partners[second].add(first)
@@ -241,22 +241,21 @@ def read_mining_dataset(
     rows = {
         name: _LabelledPairs.of(frame, numbers) for name, frame in pairs.splits.items()
     }
-    corpus_texts = (
-        [] if corpus is None else _read_corpus(corpus, numbers, corpus_columns)
-    )
-    positives: list[tuple[int, int]] = []
-    for split_pairs in rows.values():
-        positives += split_pairs.labelled(1)
-    if not positives:
+    corpus_texts = []
+    if corpus is not None:
+        corpus_texts = _read_corpus(corpus, numbers, corpus_columns)
+    positives = np.concatenate([of_split.labelled(1) for of_split in rows.values()])
+    if not len(positives):
         raise DataError(
             "no positives; expected pairs labelled 1, or the columns anchor and positive",
             path=pairs.source,
         )
     distinct = list(numbers)
+    clustered = list(_clusters(pairs, rows)) if settings.transitive else []
     known = KnownPositives(
         distinct,
         positives,
-        _clusters(pairs, rows) if settings.transitive else (),
+        np.array(clustered, np.int64).reshape(-1, 2),
         threshold=settings.duplicate_threshold,
         transitive=settings.transitive,
     )
@@ -299,12 +298,10 @@ class _LabelledPairs(NamedTuple):
         second = _indices(frame["text2"], numbers)
         return cls(first, second, frame["label"].cast(pl.Int64).to_numpy())
 
-    def labelled(self, label: int) -> list[tuple[int, int]]:
-        """The pairs with a label."""
-        chosen = self.labels == label
-        first = self.first[chosen].tolist()
-        second = self.second[chosen].tolist()
-        return list(zip(first, second, strict=True))
+    def labelled(self, label: int) -> Indices:
+        """The pairs with a label, (pair, 2)."""
+        is_chosen = self.labels == label
+        return np.stack([self.first[is_chosen], self.second[is_chosen]], axis=1)
 
 
 def _read_corpus(
@@ -315,7 +312,7 @@ def _read_corpus(
     """The indices of the texts of a corpus; adds new texts to `numbers`, and reports unusable rows."""
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
-    indices: list[int] = []
+    indices = []
     for frame in rows.splits.values():
         if frame.columns != ["text"]:
             raise DataError(
@@ -366,19 +363,15 @@ def _corpus_by_split(
     }
 
 
-def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
-    return np.array([*pairs], np.int64).reshape(-1, 2)
-
-
 def _mining_split(rows: _LabelledPairs, candidates: Indices) -> MiningSplit:
     """A split with each positive once."""
     pairs = rows.labelled(1)
-    distinct = list(dict.fromkeys(pairs))
-    negatives = frozenset((min(pair), max(pair)) for pair in rows.labelled(0))
+    distinct = list(dict.fromkeys(map(tuple, pairs.tolist())))
+    negatives = frozenset(map(tuple, np.sort(rows.labelled(0)).tolist()))
     counts = {
         NOT_POSITIVE: len(rows.labels) - len(pairs),
         REPEATED: len(pairs) - len(distinct),
     }
     dropped = {reason: count for reason, count in counts.items() if count}
-    anchors, positives = _as_pairs(distinct).T
+    anchors, positives = np.array(distinct, np.int64).reshape(-1, 2).T
     return MiningSplit(anchors, positives, candidates, negatives, dropped)

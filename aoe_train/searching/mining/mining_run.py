@@ -25,8 +25,7 @@ from pairkit.base.system.folders import (
     try_read_json_object,
     work_beside,
 )
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.making import dataset_card as card
 from pairkit.dataset.records import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
@@ -46,12 +45,14 @@ _LIMITS = """
 
 
 def finished(
-    out: Path, run: Mapping[str, Any], *, fresh: bool
+    out: Path | None, run: Mapping[str, Any], *, fresh: bool
 ) -> dict[str, Any] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written.
 
     Raises ConfigError if `out` has the result of another run, and `fresh` is false.
     """
+    if out is None:
+        return None
     existing = existing_run(out, "aoe", *_KEYS)
     if existing is None or fresh:
         return None
@@ -66,7 +67,7 @@ def _write_mined(
     statistics: Mapping[str, Any],
 ) -> None:
     configs = {_CONFIG: splits}
-    card = dataset_card(
+    text = card.dataset_card(
         out.name,
         configs=card_files(configs),
         rows=sum(frame.height for frame in splits.values()),
@@ -77,7 +78,7 @@ def _write_mined(
         ],
         tags=("hard-negatives",),
     )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+    write_dataset(out, configs, card=text, statistics=statistics, run=run)
 
 
 def _counts(statistics: Mapping[str, Any]) -> str:
@@ -86,7 +87,7 @@ def _counts(statistics: Mapping[str, Any]) -> str:
     for name in ("rows", "negatives", "rows_with_fewer"):
         counts = [of_split[name] for of_split in splits.values()]
         rows.append((name.replace("_", " "), *counts))
-    return markdown_table(["", *splits], rows)
+    return card.table(["", *splits], rows)
 
 
 def run_mining(
@@ -113,7 +114,7 @@ def run_mining(
             "model": digest_of(identity) if identity else None,
         },
     }
-    earlier = None if out is None else finished(out, run, fresh=fresh)
+    earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
         shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
         splits = {
@@ -123,9 +124,9 @@ def run_mining(
         }
         return splits, earlier
     with _working(out, work) as folder:
-        vectors = (
-            None if encoder is None else embed(encoder, identity, dataset, folder, show)
-        )
+        vectors = None
+        if encoder is not None:
+            vectors = embed(encoder, identity, dataset, folder, show)
         mined = {}
         for name, part in dataset.parts.items():
             if len(part.anchors):

@@ -13,8 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.encode_run import TextVectors
-from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
+from aoe_train.encoding.encode_run import cached_vectors
+from aoe_train.searching.mining.mined_dataset import (
+    Indices,
+    KnownPositives,
+    Mask,
+    MineSettings,
+    MiningDataset,
+    MiningSplit,
+)
 from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_hash
@@ -22,11 +29,6 @@ from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from aoe_train.searching.mining.mined_dataset import (
-        MineSettings,
-        MiningDataset,
-        MiningSplit,
-    )
 
 Scores = npt.NDArray[np.float32]
 BEFORE_RANGE = "before_range"
@@ -74,8 +76,15 @@ def embed(
 
     def encode_table(indices: Indices, prompt: str) -> VectorTable:
         texts = [dataset.texts[index] for index in indices.tolist()]
-        vectors = TextVectors(texts, identity, prompt, normalize=True, folder=work)
-        matrix = vectors.load_or_make(lambda: encoder, show)
+        matrix = cached_vectors(
+            texts,
+            identity,
+            prompt,
+            lambda: encoder,
+            normalize=True,
+            folder=work,
+            show=show,
+        )
         return VectorTable(matrix, indices)
 
     prompts = encoder.settings.named_prompts

@@ -22,22 +22,21 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.evaluation.overlap import read_digests, trained_on
-from aoe_train.model.backbones.load_backbone import find_folder
+from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.candidates import (
-    CandidateSearch,
     CandidateVectors,
+    candidate_results,
     candidate_vectors,
 )
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
-from pairkit.base.cli.progress import Progress
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.reading.in_memory import source_name
+from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.records import (
     QUERY_COLUMNS,
     RANK,
@@ -54,15 +53,13 @@ from pairkit.similarity.near_duplicates import (
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Listener
-    from pairkit.dataset.reading.in_memory import Source
 
 _MAX_PAIRS = 400
-_MAX_TEXTS = 4000  # all pairs of them are compared
-_PAIRS_PER_TEXT = 20  # the most similar pairs, from which the sample is drawn
-_BANDS = 10
-_ROUNDING = 1e-6  # of the same weights in float32
-_BATCH = 256  # texts at a time
+_MAX_TEXTS = 4000  # all pairs of which are compared
+_PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
+_BANDS = 10  # of similarity
+_ROUNDING = 1e-6  # difference of the vectors of equal models in float32
+_COMPARED_TEXTS = 256  # of each kind that show whether models are equal
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -82,10 +79,10 @@ def sample_pairs(
     out: Path | None,
     *,
     fresh: bool,
-    columns: Mapping[str, str] | None = None,
-    queries: Source | None = None,
-    purposes: Sequence[Purpose] = (),
-    top: int = 1,
+    columns: Mapping[str, str] | None,
+    queries: Source | None,
+    purposes: Sequence[Purpose],
+    top: int,
     show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
@@ -109,19 +106,16 @@ def sample_pairs(
     inputs["model"] = [digest_of(encoder.identity()) for _, encoder in models]
     made_by = f"aoe sample-pairs (aoe-toolkit {__version__})"
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
-    earlier = None if out is None else finished(out, run, fresh=fresh)
+    earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
         return pl.read_parquet(out / shard_path("default", "test")), earlier
-    training_hashes = []
-    for model, _ in models:
-        hashes = (
-            read_digests(find_folder(model)) if isinstance(model, str | Path) else None
-        )
-        if hashes is not None:
-            training_hashes.append(hashes)
-    chosen = _choose_texts(query_texts or texts, training_hashes, seed)
+
+    known_hashes = [training_hashes(model) for model, _ in models]
+    trained = [hashes for hashes in known_hashes if hashes is not None]
+    chosen = _choose_texts(query_texts or texts, trained, seed)
+    examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
     encoders = [encoder for _, encoder in models]
-    _check_different(names, encoders, [*chosen[:_BATCH], *texts[:_BATCH]], show)
+    _check_different(names, encoders, examples, show)
     if query_texts:
         encoded = dict(zip(names, encoders, strict=True))
         pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
@@ -170,8 +164,8 @@ def _check_different(
     ]
     named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
-        same_shape = vectors1.shape == vectors2.shape
-        if same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
+        has_same_shape = vectors1.shape == vectors2.shape
+        if has_same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
             raise ConfigError(
                 f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
                 " kept the backbone, there is no new model"
@@ -184,11 +178,11 @@ def _check_different(
 
 def _choose_texts(
     texts: Sequence[str],
-    training_hashes: Sequence[ndarray],
+    trained: Sequence[ndarray],
     seed: int,
 ) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
-    seen = trained_on(texts, training_hashes)
+    seen = trained_on(texts, trained)
     shuffled = [keyed_hash(seed, text) for text in texts]
     order = sorted(zip(seen, shuffled, texts, strict=True))
     return without_near_duplicates([text for _, _, text in order[:_MAX_TEXTS]])
@@ -236,7 +230,7 @@ def _alternate(
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
     used = set[int]()
     nearest = iter(by_cosine)
-    queues: list[Iterator[int]] = []
+    queues = []
     for band in by_band:
         queues += [nearest, iter(band)]
     while queues:
@@ -276,8 +270,9 @@ def _draw_results(
         )
         vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
     show(Progress("search"))
-    search = CandidateSearch(queries, Bm25(documents), groups[len(texts) :], places)
-    results = search.results(vectors, top)
+    words = Bm25(documents)
+    query_groups = groups[len(texts) :]
+    results = candidate_results(queries, query_groups, places, words, vectors, top)
     by_query = enumerate(zip(*results.values(), strict=True))
     differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
     if not differ:
@@ -286,40 +281,33 @@ def _draw_results(
             " more queries, other models or a --purpose",
             path=source,
         )
-    rows = list[dict[str, Any]]()
-    sampled = 0
     share = len(differ) / len(queries)
+    rows: list[dict[str, Any]] = []
     for query in differ:
-        first = {RANK + name: by_query[query] for name, by_query in results.items()}
-        result_places = [*dict.fromkeys(chain.from_iterable(first.values()))]
-        if rows and len(rows) + len(result_places) > _MAX_PAIRS:
+        found = {name: by_query[query] for name, by_query in results.items()}
+        query_places = list(dict.fromkeys(chain.from_iterable(found.values())))
+        if rows and len(rows) + len(query_places) > _MAX_PAIRS:
             break
-        sampled += 1
         cosines = []
         for candidate in vectors:
-            result_vectors = candidate.documents.rows(np.array(result_places))
+            result_vectors = candidate.documents.rows(np.array(query_places))
             cosines.append(result_vectors @ candidate.queries[query])
-        query_values = dict(
-            zip(QUERY_COLUMNS, (top, len(result_places), share), strict=True)
-        )
+        query_values = (top, len(query_places), share)
         mean_cosines = np.mean(cosines, axis=0).tolist()
-        for place, cosine in zip(result_places, mean_cosines, strict=True):
-            row = {
-                "text1": queries[query],
-                "text2": documents[place],
-                "label": cosine,
-                **query_values,
-            }
-            for name, ranked in first.items():
-                row[name] = ranked.index(place) + 1 if place in ranked else None
+        for place, cosine in zip(query_places, mean_cosines, strict=True):
+            row = {"text1": queries[query], "text2": documents[place], "label": cosine}
+            row |= zip(QUERY_COLUMNS, query_values, strict=True)
+            for name, ranked in found.items():
+                row[RANK + name] = ranked.index(place) + 1 if place in ranked else None
             rows.append(row)
     pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {
         "compared_texts": len(documents),
         "queries": len(queries),
         "differing_queries": len(differ),
+        "sampled_queries": pairs["text1"].n_unique(),
     }
-    return pairs, {**counts, "sampled_queries": sampled}
+    return pairs, counts
 
 
 def _differs(results: Sequence[list[int]]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -24,20 +24,31 @@ from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, in_bat
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
-_MAX_CHARACTERS = 50_000  # per call of the tokenizer
-_MAX_CALLS = 64  # that are processed together
+_MAX_CHARACTERS = 50_000  # of texts that are tokenised at once
+_MAX_CALLS = 64  # calls that are run together
 Q = TypeVar("Q")
 R = TypeVar("R")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Job:
+    """A request, with the vectors that are finished, and the number of those that are missing."""
+
     rows: list[ndarray]
-    left: int
+    missing: int
     vectors: asyncio.Future[ndarray]
 
+    def receive(self, position: int, row: ndarray) -> None:
+        """Add a vector; the request is answered with the last one, unless it was cancelled."""
+        self.rows[position] = row
+        self.missing -= 1
+        if not self.missing and not self.vectors.done():
+            self.vectors.set_result(np.stack(self.rows))
 
-class _QueuedTexts(NamedTuple):
+
+class _QueuedText(NamedTuple):
+    """A text in the queue, which is sorted by rank."""
+
     rank: float
     number: int  # unique, so the fields below are never compared
     text: str
@@ -46,28 +57,26 @@ class _QueuedTexts(NamedTuple):
     job: _Job
 
 
-@dataclass(eq=False, slots=True)
-class _Call:
+class _Call(NamedTuple):
+    """A call that waits to be run together with others."""
+
     argument: Any
-    result: Any = None
-    error: BaseException | None = None
-    is_done: bool = False
+    result: Future[Any]
 
 
-def _run_calls(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> bool:
-    """Run some calls together; False, without any result, if several calls fail."""
+def _run_calls(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> None:
+    """Run some calls together; if that fails, each by itself, so that one doesn't fail the others."""
     try:
         results = work([call.argument for call in calls])
     except BaseException as error:  # noqa: BLE001 - raised by the caller; a panic of polars is no Exception
-        if len(calls) > 1:
-            return False
-        calls[0].error = error
-        calls[0].is_done = True
-        return True
+        if len(calls) == 1:
+            calls[0].result.set_exception(error)
+            return
+        for call in calls:
+            _run_calls(work, [call])
+        return
     for call, result in zip(calls, results, strict=True):
-        call.result = result
-        call.is_done = True
-    return True
+        call.result.set_result(result)
 
 
 class Batcher:
@@ -81,8 +90,8 @@ class Batcher:
         self._most_texts = most_texts
         self._running = ThreadPoolExecutor(1, "model")
         self._reading = ThreadPoolExecutor(1, "tokens")
-        # By prompt; a batch has one prompt.
-        self._queues: dict[str | None, list[_QueuedTexts]] = {}
+        # A queue for each prompt, because all texts of a batch have one prompt.
+        self._queues: dict[str | None, list[_QueuedText]] = {}
         self._numbers = count()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
@@ -98,11 +107,7 @@ class Batcher:
             # In parts, so that other requests are served in between.
             for part in in_batches(texts, len(texts), _MAX_CHARACTERS):
                 counts = await loop.run_in_executor(
-                    self._reading,
-                    count_tokens,
-                    self.model,
-                    part,
-                    prompt,
+                    self._reading, count_tokens, self.model, part, prompt
                 )
                 lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
@@ -111,10 +116,9 @@ class Batcher:
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
-                queued = _QueuedTexts(
-                    rank, next(self._numbers), text, tokens, index, job
-                )
-                heapq.heappush(queue, queued)
+                number = next(self._numbers)
+                item = _QueuedText(rank, number, text, tokens, index, job)
+                heapq.heappush(queue, item)
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
             return await job.vectors, total
@@ -122,28 +126,19 @@ class Batcher:
     async def together(self, work: Callable[[list[Q]], Sequence[R]], argument: Q) -> R:
         """Call `work`, which must always be the same, for all waiting calls between two batches of texts."""
         with self._counted(1):
-            call = _Call(argument)
+            call = _Call(argument, Future())
             self._calls.put(call)
-            await asyncio.get_running_loop().run_in_executor(
-                self._running,
-                self._run_waiting,
-                work,
-                call,
-            )
-            if call.error is not None:
-                raise call.error
-            return cast("R", call.result)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._running, self._run_waiting, work, call)
+            return cast("R", call.result.result())
 
     def _run_waiting(
         self, work: Callable[[list[Q]], Sequence[Any]], call: _Call
     ) -> None:
         """Run the waiting calls, unless `call` was already run with earlier ones."""
-        while not call.is_done:
-            count = min(self._calls.qsize(), _MAX_CALLS)
-            calls = [self._calls.get_nowait() for _ in range(count)]
-            if not _run_calls(work, calls):
-                for single in calls:  # a failing call must not fail the others
-                    _run_calls(work, [single])
+        while not call.result.done():
+            waiting = min(self._calls.qsize(), _MAX_CALLS)
+            _run_calls(work, [self._calls.get_nowait() for _ in range(waiting)])
 
     def close(self) -> None:
         """Wait for the current batch, and end the threads."""
@@ -170,18 +165,12 @@ class Batcher:
             batch = self._next(self._queues[prompt])
             if not self._queues[prompt]:
                 del self._queues[prompt]
-            if batch and await self._run(batch, prompt) is not None:
-                # A failing request must not fail the others.
-                for job in dict.fromkeys(item.job for item in batch):
-                    error = await self._run(
-                        [item for item in batch if item.job is job], prompt
-                    )
-                    if error is not None and not job.vectors.done():
-                        job.vectors.set_exception(error)
+            if batch:
+                await self._run(batch, prompt)
 
-    def _next(self, queue: list[_QueuedTexts]) -> list[_QueuedTexts]:
+    def _next(self, queue: list[_QueuedText]) -> list[_QueuedText]:
         """Take up to `batch_tokens` from the queue; drops cancelled requests."""
-        batch: list[_QueuedTexts] = []
+        batch: list[_QueuedText] = []
         tokens_left = self._batch_tokens
         while queue and (not batch or queue[0].tokens <= tokens_left):
             item = heapq.heappop(queue)
@@ -190,25 +179,20 @@ class Batcher:
                 tokens_left -= item.tokens
         return batch
 
-    async def _run(
-        self, batch: list[_QueuedTexts], prompt: str | None
-    ) -> BaseException | None:
-        """Encode a batch and distribute its vectors; returns the error if it fails."""
+    async def _run(self, batch: list[_QueuedText], prompt: str | None) -> None:
+        """Encode a batch; if that fails, each request by itself, so that one doesn't fail the others."""
         texts = [item.text for item in batch]
-        future = asyncio.get_running_loop().run_in_executor(
-            self._running,
-            self.model.encode,
-            texts,
-            prompt,
-        )
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._running, self.model.encode, texts, prompt)
         await asyncio.wait([future])
         error = future.exception()
-        if error:
-            return error
-        for item, row in zip(batch, future.result(), strict=True):
-            job = item.job
-            job.rows[item.position] = row
-            job.left -= 1
-            if not job.left and not job.vectors.done():
-                job.vectors.set_result(np.stack(job.rows))
-        return None
+        if error is None:
+            for item, row in zip(batch, future.result(), strict=True):
+                item.job.receive(item.position, row)
+            return
+        jobs = list(dict.fromkeys(item.job for item in batch))
+        if len(jobs) > 1:
+            for job in jobs:
+                await self._run([item for item in batch if item.job is job], prompt)
+        elif not jobs[0].vectors.done():
+            jobs[0].vectors.set_exception(error)

@@ -44,7 +44,7 @@ from pairkit.base.system.http_server import (
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _SCHEME = b"bearer "
-_STOP_S = 30  # for running requests when the server is stopped
+_STOP_S = 30  # seconds for running requests when the server is stopped
 R = TypeVar("R")
 
 
@@ -77,12 +77,10 @@ class EmbeddingServer(HttpServer):
         self.url = f"http://{shown}:{port}"
         self.model = name
         self.page_url = self.url if key is None else f"{self.url}/#{key}"
-        names = (
-            {"localhost", "127.0.0.1", "[::1]", shown}
-            if is_loopback(host)
-            else set[str]()
-        )
-        self._hosts = frozenset(f"{name}:{port}" for name in names)
+        self._hosts = frozenset[str]()
+        if is_loopback(host):
+            names = ("localhost", "127.0.0.1", "[::1]", shown)
+            self._hosts = frozenset(f"{name}:{port}" for name in names)
         self._key = None if key is None else key.encode()
         self._indexes = indexes
         self._limits = limits
@@ -113,7 +111,10 @@ class EmbeddingServer(HttpServer):
             routes=[
                 self._post("/v1/embeddings", self._embeddings),
                 self._get("/v1/models", self._models),
-                self._get("/v1/models/{name:path}", self._named_model),
+                self._get(
+                    "/v1/models/{name:path}",
+                    lambda request: self._model(request.path_params["name"]),
+                ),
                 self._post("/search", self._hits),
                 self._get("/search", self._served),
                 self._get("/", lambda _: self._page, is_open=True),
@@ -156,11 +157,8 @@ class EmbeddingServer(HttpServer):
             check_own_page(request.headers, self._hosts, is_page=is_page)
         if self._key is None or is_open:
             return
-        values = [
-            value.encode("latin-1")
-            for value in request.headers.getlist("authorization")
-        ]
-        value = values[0] if len(values) == 1 else b""
+        values = request.headers.getlist("authorization")
+        value = values[0].encode("latin-1") if len(values) == 1 else b""
         scheme = value[: len(_SCHEME)].lower()
         key = value[len(_SCHEME) :].strip()
         if scheme != _SCHEME or not hmac.compare_digest(key, self._key):
@@ -203,15 +201,14 @@ class EmbeddingServer(HttpServer):
             vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
         if not np.isfinite(vectors).all():
             raise RefusalError(500, "the model returned NaN or infinity")
-        rows: Sequence[Any] = vectors.tolist()
+        rows = vectors.tolist()
         if request.encoding_format == "base64":
-            rows = [
-                base64.b64encode(row).decode()
-                for row in vectors.astype("<f4", order="C")
-            ]
-        data = []
-        for index, row in enumerate(rows):
-            data.append({"object": "embedding", "index": index, "embedding": row})
+            little_endian = vectors.astype("<f4", order="C")
+            rows = [base64.b64encode(row).decode() for row in little_endian]
+        data = [
+            {"object": "embedding", "index": index, "embedding": row}
+            for index, row in enumerate(rows)
+        ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         reply = {"object": "list", "data": data, "model": self.model, "usage": usage}
         return msgspec.json.encode(reply)
@@ -265,9 +262,6 @@ class EmbeddingServer(HttpServer):
 
     def _models(self, _: Request) -> dict[str, Any]:
         return {"object": "list", "data": [self._model(self.model)]}
-
-    def _named_model(self, request: Request) -> dict[str, Any]:
-        return self._model(request.path_params["name"])
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:

@@ -6,7 +6,6 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
-from pydantic import Field
 
 from pairkit.base.printable import one_line
 from pairkit.base.settings import Settings, setting
@@ -21,29 +20,29 @@ R = TypeVar("R")
 class Limits(Settings):
     """Limits beyond which requests are refused."""
 
-    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(
-        8, "Maximum size of a request, in MiB."
-    )
-    texts: Annotated[int, Field(ge=1)] = setting(
-        2048, "Maximum number of texts of a request."
-    )
-    queue: Annotated[int, Field(ge=1)] = setting(
+    body_mib: int = setting(8, "Maximum size of a request, in MiB.", ge=1, le=1024)
+    texts: int = setting(2048, "Maximum number of texts of a request.", ge=1)
+    queue: int = setting(
         16_384,
         "Maximum number of texts in progress or waiting; further requests get status 429.",
+        ge=1,
     )
-    batch_tokens: Annotated[int, Field(ge=1)] = setting(
+    batch_tokens: int = setting(
         8192,
         "Maximum number of tokens in a batch. Smaller batches need less memory and answer short requests "
         "sooner.",
+        ge=1,
     )
-    connections: Annotated[int, Field(ge=1)] = setting(
-        512, "Maximum number of open connections; one address gets half of them."
+    connections: int = setting(
+        512, "Maximum number of open connections; one address gets half of them.", ge=1
     )
-    held_mib: Annotated[int, Field(ge=1)] = setting(
-        256, "Maximum size of all requests in memory, in MiB."
+    held_mib: int = setting(
+        256, "Maximum size of all requests in memory, in MiB.", ge=1
     )
-    receive_s: Annotated[float, Field(gt=0)] = setting(
-        30, "Seconds until a request's headers must be complete, and then its body."
+    receive_s: float = setting(
+        30,
+        "Seconds until a request's headers must be complete, and then its body.",
+        gt=0,
     )
 
 
@@ -62,7 +61,7 @@ class RefusalError(Exception):
         self.status = status
         self.param = param
         self.code = code
-        # Because the rest of the body is not read.
+        # The rest of the request's body is not read, so the connection can't be used again.
         self.headers = {"connection": "close"}
         if retry_after_s:
             self.headers["retry-after"] = str(retry_after_s)
