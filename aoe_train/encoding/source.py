@@ -14,7 +14,6 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank
 from pairkit.base.system.text_lines import note_once, read_text_lines
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
-from pairkit.dataset.records import as_written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,6 +96,8 @@ def texts(source: TextSource) -> Iterator[str]:
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row: the values of these columns that aren't blank, as paragraphs."""
+    from pairkit.dataset.records import as_written  # imports polars
+
     text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
     texts = []
     for row in zip(*text_columns, strict=True):
