@@ -1,6 +1,7 @@
 """The tokens of texts: truncated or in chunks, with prompts, and cached."""
 
 from itertools import chain, pairwise
+from operator import attrgetter
 
 import numpy as np
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tests.support.shorthand import (
     module_fixture,
     parametrize,
     table,
+    values,
 )
 
 TEXTS = [
@@ -49,12 +51,11 @@ def encoder(encoders):
     return encoders["bert"]
 
 
-def tokens(encoder, texts, prompts="", *, cache=None, **how):
+def tokens(encoder, texts, prompts="", cache=None, **how):
     """The tokens of texts with these settings."""
-    changed = Encoder(
+    return Encoder(
         encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how)
-    )
-    return changed.tokens(texts, prompts, cache_dir=cache)
+    ).tokens(texts, prompts, cache_dir=cache)
 
 
 def split(flat, lengths):
@@ -98,24 +99,14 @@ def special_tokens_of(tokenizer):
 def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
     tokenizer = encoders[kind].tokenizer
     before, after = special_tokens_of(tokenizer)
-    store = tokens(
-        encoders[kind],
-        texts,
-        max_length=max_length,
-        long_text="chunks",
-        overlap=overlap,
-    )
+    how = {"max_length": max_length, "long_text": "chunks", "overlap": overlap}
+    store = tokens(encoders[kind], texts, **how)
     assert store.truncated == 0
     for text, found in zip(texts, pieces_of(store, range(len(texts))), strict=True):
         own = [piece[len(before) : len(piece) - len(after)] for piece in found]
-        rejoined = own[0] + list(
-            chain.from_iterable(part[overlap:] for part in own[1:])
-        )
+        rejoined = [*own[0], *chain(*(part[overlap:] for part in own[1:]))]
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
-        assert all(
-            before + part + after == piece
-            for part, piece in zip(own, found, strict=True)
-        )
+        assert [before + part + after for part in own] == found
         assert max(map(len, found)) <= max_length
 
 
@@ -124,9 +115,8 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
-    assert (
-        store.batch([0])["input_ids"].tolist() == encoder.tokenizer("q65535").input_ids
-    )
+    expected = encoder.tokenizer("q65535").input_ids
+    assert store.batch([0])["input_ids"].tolist() == expected
 
 
 def test_texts_without_tokens(encoder, bert):
@@ -156,10 +146,8 @@ def test_bad_settings(how, message, encoder):
 
 
 def same(one, other):
-    names = ("ids", "piece_ends", "text_ends", "truncated")
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
-    )
+    parts = attrgetter("ids", "piece_ends", "text_ends", "truncated")
+    return all(map(np.array_equal, parts(one), parts(other)))
 
 
 def test_a_prompt_for_each_text(encoder, tmp_path):
@@ -170,14 +158,9 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how = {
-        "max_length": 9,
-        "include_prompt": False,
-        "long_text": "chunks",
-        "cache": tmp_path,
-    }
+    how = {"max_length": 9, "include_prompt": False, "long_text": "chunks"}
     for _ in range(2):  # made, and read again
-        store = tokens(encoder, TEXTS, prompts, **how)
+        store = tokens(encoder, TEXTS, prompts, cache=tmp_path, **how)
         # [CLS] and words, of each piece: pooling ignores these
         assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 3, 0, 2]
 
@@ -195,25 +178,20 @@ def test_the_cache_is_reused(encoder, tmp_path):
 
 def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
     how = {"max_length": 7, "cache": tmp_path}
-    for texts in (
-        TEXTS,
-        TEXTS[::-1],
-        ["ab", "c"],
-        ["a", "bc"],
-        [f"a {TEXTS[0]}", *TEXTS[1:]],
-    ):
+    more = [f"a {TEXTS[0]}", *TEXTS[1:]]
+    for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], more):
         tokens(encoder, texts, **how)
     tokens(encoders["template"], TEXTS, **how)
-    for more in (
-        {"max_length": 8},
-        {"long_text": "chunks"},
-        {"long_text": "chunks", "overlap": 1},
-        {"prompts": "a "},
-        {"prompts": "a ", "include_prompt": False},
-        {"prompts": ["a ", *[""] * 4]},
-        {"prompts": ["", "a ", *[""] * 3]},
-    ):
-        tokens(encoder, TEXTS, **{**how, **more})
+    for (more,) in values("""
+            {'max_length': 8}
+            {'long_text': 'chunks'}
+            {'long_text': 'chunks', 'overlap': 1}
+            {'prompts': 'a '}
+            {'prompts': 'a ', 'include_prompt': False}
+            {'prompts': ['a ', '', '', '', '']}
+            {'prompts': ['', 'a ', '', '', '']}
+            """):
+        tokens(encoder, TEXTS, **how | more)
     # Transformers keeps this setting.
     encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)
     tokens(encoder, TEXTS, **how)
@@ -266,10 +244,7 @@ def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
 def test_a_long_text_has_the_first_tokens_of_the_whole(
     text, max_length, kind, encoders
 ):
-    store = tokens(encoders[kind], [text, "a dog"], "find: ", max_length=max_length)
-    whole = (
-        encoders[kind]
-        .tokenizer("find: " + text, truncation=True, max_length=max_length)
-        .input_ids
-    )
-    assert pieces_of(store, [0]) == [[whole]]
+    how = {"max_length": max_length}
+    store = tokens(encoders[kind], [text, "a dog"], "find: ", **how)
+    whole = encoders[kind].tokenizer("find: " + text, truncation=True, **how)
+    assert pieces_of(store, [0]) == [[whole.input_ids]]
