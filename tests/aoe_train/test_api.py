@@ -26,6 +26,7 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     raises,
     table,
@@ -90,11 +91,8 @@ def test_rows_in_memory_and_their_file_give_the_same_model(
 
 
 def test_numeric_classes_need_an_explicit_mapping(shallow, out):
-    nli = [
-        {"text1": f"the man {n}", "text2": f"a man {n % 7}", "label": n % 3}
-        for n in range(48)
-    ]
-    table = pl.DataFrame([*nli, {"text1": "a man 0", "text2": "the man 0", "label": 2}])
+    nli = [pair(f"the man {n}", f"a man {n % 7}", n % 3) for n in range(48)]
+    table = pl.DataFrame([*nli, pair("a man 0", "the man 0", 2)])
     how = {"backbone": shallow, "out": out, **HOW}
     with data_error(r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
         train(table, **how)
@@ -205,10 +203,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(
 @parametrize("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
-    own = [
-        {"text1": word, "text2": f"a {word}", "label": n % 2}
-        for n, word in enumerate(WORDS[:40])
-    ]
+    own = [pair(word, f"a {word}", n % 2) for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
     data = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
@@ -271,31 +266,31 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     done = encode(file, model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
-    with config_error("needs `out`"):
-        encode(file, model=shallow)
-    with config_error("is for a file of texts"):
-        encode(texts, model=shallow, out=tmp_path / "w.npy")
-    with config_error("precision='half': expected auto"):
-        encode(texts, model=shallow, precision="half")
+    for given, how, words in (
+        (file, {}, "needs `out`"),
+        (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
+        (texts, {"precision": "half"}, "precision='half': expected auto"),
+    ):
+        with config_error(words):
+            encode(given, model=shallow, **how)
 
 
-FOUR = [
-    {"text1": "a man", "text2": f"a dog {word}", "label": place % 2}
-    for place, word in enumerate("abcd")
-]
+FOUR = [pair("a man", f"a dog {word}", n % 2) for n, word in enumerate("abcd")]
 
 
-@parametrize(
-    "texts",
-    [
-        None,
-        5,
-        {"a man"},
-        {"a": 1},
-        pl.DataFrame({"text": ["a man"]}),
-        b"a man",
-        iter("a"),
-    ],
+@table(
+    """
+    texts
+    None
+    5
+    {'a man'}
+    {'a': 1}
+    FRAME
+    b'a man'
+    ITERATOR
+    """,
+    FRAME=pl.DataFrame({"text": ["a man"]}),
+    ITERATOR=iter("a"),
 )
 def test_encode_accepts_only_texts(texts, bert):
     encoder = load(bert)

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from aoe_train import export, index, search, train
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import edit, load, sentence_transformer
-from tests.support.shorthand import approx, config_error, data_error, table
+from tests.support.shorthand import approx, config_error, data_error, pair, table
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
@@ -120,10 +120,7 @@ def test_settings_that_need_a_network_are_refused(static, settings, named):
 
 def test_training_saving_and_export_are_refused(static, out):
     folder = static()
-    rows = [
-        {"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")}
-        for one in ("dog", "cat")
-    ]
+    rows = [pair("a dog", "the dog"), pair("a dog", "the cat", 0)]
     with config_error(r"training: not possible .*`aoe distill`"):
         train(rows * 8, backbone=folder, out=out)
     with config_error("not possible for a static model"):

@@ -176,7 +176,7 @@ WORDS = text_lines("""
 PAIRS = Examples(
     WORDS,
     np.array([[0, 1], [1, 1], [4, 0], [2, 5], [3, 1]]),
-    np.array([1, 0, 0.5, 3, 2], np.float32),
+    np.float32([1, 0, 0.5, 3, 2]),
     "graded",
 )
 

@@ -17,7 +17,7 @@ from aoe_train.model.collection import Collection, drawn
 from tests.aoe_train.shorthand import figures
 from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.test_search import pairs, sentences
-from tests.aoe_train.tiny import save_bert, unit
+from tests.aoe_train.tiny import save_bert, unit, write_lines
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -172,8 +172,7 @@ def test_evaluation_follows_the_purpose():
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     out = tmp_path / "index"
     build(TEXTS, bert, out, purpose="group")
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS))
+    texts = write_lines(tmp_path / "texts.txt", TEXTS)
     options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)

@@ -1,6 +1,7 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
 import shutil
+from itertools import product
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     values,
 )
@@ -29,16 +31,13 @@ TEXTS = [
     "no",
     "bread or apple " * 30,
 ]
-ROWS = [
-    {"text1": text, "text2": other, "label": float(text == other)}
-    for text in TEXTS
-    for other in TEXTS
-]
+ROWS = [pair(one, other, float(one == other)) for one, other in product(TEXTS, TEXTS)]
 
 
 def train(backbone, out, epochs=2, **settings):
     """Train adapters for a few steps."""
     given = {"encoder.pooling": "last", "lora.rank": 4, "lora.dropout": 0, **settings}
+    given["log.checkpoint_steps"] = None
     how = {"lora": True, "prompts": "{text}", "epochs": epochs, "lr": 0.02}
     return fit(backbone, out, settings=given, data=ROWS, **how).encoder
 

@@ -24,6 +24,7 @@ from tests.aoe_train.tiny import (
     read_json,
     sentence_transformer,
     wordpiece,
+    write_lines,
 )
 from tests.support.shorthand import approx, config_error, data_error, parametrize
 
@@ -78,9 +79,7 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
 
 @pytest.fixture
 def texts(tmp_path):
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(sentences(300)))
-    return path
+    return write_lines(tmp_path / "texts.txt", sentences(300))
 
 
 @parametrize("dim", [None, 8])
@@ -104,8 +103,8 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
 
 
 def test_the_command_and_its_errors(bert, texts, tmp_path):
-    few, static = tmp_path / "few.txt", tmp_path / "static"
-    few.write_text("\n".join(sentences(50)))
+    static = tmp_path / "static"
+    few = write_lines(tmp_path / "few.txt", sentences(50))
     with data_error("found 50 texts; expected at least 110"):
         distill(few, model=bert, out=static)
     with config_error("dim=33: the model's vectors have 32 numbers"):

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 import aoe_train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import Wrapped, edit, load, read_json, write_rows
+from tests.aoe_train.tiny import (
+    Wrapped,
+    edit,
+    load,
+    read_json,
+    write_lines,
+    write_rows,
+)
 from tests.support.shorthand import (
     config_error,
     data_error,
@@ -62,9 +69,8 @@ def run(path, out, model, **options):
 
 @pytest.fixture
 def lines(tmp_path):
-    path = tmp_path / "in.txt"
-    path.write_text("".join(f"text {n} {'x' * (n % 7)}\n" for n in range(2300)))
-    return path
+    texts = (f"text {n} {'x' * (n % 7)}" for n in range(2300))
+    return write_lines(tmp_path / "in.txt", texts)
 
 
 def leftovers(out):
@@ -149,8 +155,8 @@ def test_standard_input(lines, tmp_path, fake, monkeypatch):
 def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, suffix):
     folder = tmp_path_factory.mktemp("encode")
     whole, out = folder / f"whole{suffix}", folder / f"out{suffix}"
-    path = folder / "in.txt"
-    path.write_text("\n".join("y" * (1 + n % 9) for n in range(2300)))
+    texts = ("y" * (1 + n % 9) for n in range(2300))
+    path = write_lines(folder / "in.txt", texts)
     run(path, whole, Fake(bert))
     done = 0
     for stop in stops:
@@ -286,8 +292,8 @@ def test_faults_during_encoding(lines, tmp_path, bert):
 
 def test_memory_does_not_grow_with_the_input(tmp_path, fake):
     def peak(texts):
-        path = tmp_path / f"{texts}.txt"
-        path.write_text("".join(f"{n:0199d}\n" for n in range(texts)))
+        lines = (f"{n:0199d}" for n in range(texts))
+        path = write_lines(tmp_path / f"{texts}.txt", lines)
         tracemalloc.start()
         run(path, tmp_path / f"{texts}.npy", fake, quantize="int8")
         used = tracemalloc.get_traced_memory()[1]

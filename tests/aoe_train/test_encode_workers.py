@@ -108,12 +108,17 @@ def test_workers_from_python(bert, texts, tmp_path):
         assert left == right
     with config_error("2 workers: each worker loads the model"):
         encode(texts, model=load(bert), out=two, workers=2)
-    with config_error(r"workers 2: only for a file of texts"):
-        encode(["a cat"], model=bert, workers=2)
-    with config_error("device nonsense isn't available"):
-        encode(["a cat"], model=bert, device="nonsense")
-    with config_error("the Encoder is already on cpu"):
-        encode(["a cat"], model=load(bert), device="cpu")
+    for model, given, words in values(
+        """
+            BERT | {'workers': 2} | workers 2: only for a file of texts
+            BERT | {'device': 'nonsense'} | device nonsense isn't available
+            LOADED | {'device': 'cpu'} | the Encoder is already on cpu
+            """,
+        BERT=bert,
+        LOADED=load(bert),
+    ):
+        with config_error(words):
+            encode(["a cat"], model=model, **given)
 
 
 class _RayError(Exception):

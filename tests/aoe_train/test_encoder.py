@@ -19,6 +19,7 @@ from tests.aoe_train.tiny import (
     read_json,
     save_bert,
     sentence_transformer,
+    write_lines,
 )
 from tests.support.shorthand import (
     approx,
@@ -86,13 +87,14 @@ def test_encoding_does_not_change_the_identity(bert):
 
 
 @parametrize("which", ["bert", "llama"])
-@parametrize(
-    "more",
-    [
-        {},
-        {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
-        {"long_text": "chunks", "overlap": 2},
-    ],
+@table(
+    """
+    more
+    {}
+    AROUND
+    {'long_text': 'chunks', 'overlap': 2}
+    """,
+    AROUND={**around(PROMPT), "pooling": "cls-avg", "normalize": True},
 )
 def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     encoder = load(request.getfixturevalue(which), max_length=12, **more)
@@ -193,7 +195,7 @@ def write_texts(path, count):
     choose = random.Random(0)
     drawn = (choose.choices(WORDS, k=choose.randint(1, 12)) for _ in range(count))
     texts = [*map(" ".join, drawn)]
-    path.write_text("\n".join(texts) + "\n")
+    write_lines(path, texts)
     return texts
 
 

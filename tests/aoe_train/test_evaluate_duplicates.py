@@ -119,7 +119,7 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     reports = pl.DataFrame({"id": [*"abcdef"], "text": [*vectors]})
 
     def model(asked):
-        return np.array([vectors[text] for text in asked], np.float32)
+        return np.float32([vectors[text] for text in asked])
 
     def scores(ranking, **data):
         return evaluated(data, reports, model=model, ranking=ranking)

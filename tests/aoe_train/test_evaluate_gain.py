@@ -17,7 +17,7 @@ from aoe_train.evaluation.resample import (
 )
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from tests.aoe_train.tiny import save_bert
-from tests.support.shorthand import approx, data_error, values
+from tests.support.shorthand import approx, data_error, pair, values
 
 
 def noisy(n, seed, noise):
@@ -147,7 +147,7 @@ def test_too_few_pairs_show_nothing():
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
     rows = [
-        {"text1": f"a {one}", "text2": f"the {other}", "label": int(one == other)}
+        pair(f"a {one}", f"the {other}", int(one == other))
         for one in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from itertools import chain
 from typing import get_args
 
 import numpy as np
@@ -154,32 +155,32 @@ def test_only_correlations_take_other_labels_than_0_and_1():
 
 
 def test_cosines_in_float64_and_of_zero_vectors():
-    vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
-    cosines = pair_similarities(
-        vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine"
-    )
+    vectors = np.float32([[3, 4], [4, 3], [0, 0]])
+    pairs = np.array([[0, 1], [0, 2], [2, 2], [0, 0]])
+    cosines = pair_similarities(vectors, pairs, "cosine")
     assert cosines.dtype == np.float64
     assert cosines == approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == approx([0.6, 0.8], abs=1e-15)
 
 
 def lengths(texts):
-    return np.array([[len(text), 1] for text in texts], np.float32)
+    return np.float32([[len(text), 1] for text in texts])
 
 
 def no_number(texts):
-    return np.where(
-        [["c" in text] for text in texts], np.float32("nan"), lengths(texts)
-    )
+    return np.where([["c" in text] for text in texts], np.nan, lengths(texts))
 
 
-@parametrize(
-    "broken, words",
-    [
-        (lambda texts: lengths(texts)[:-1], r"vectors of 4 texts have shape \("),
-        (lambda texts: lengths(texts)[:, 0], r"vectors of 4 texts have shape \("),
-        (no_number, r"vectors of 2 of 4 texts contain NaN .*first 'cc'"),
-    ],
+@table(
+    r"""
+    broken, words
+    FEW | vectors of 4 texts have shape \(
+    FLAT | vectors of 4 texts have shape \(
+    NAN | vectors of 2 of 4 texts contain NaN .*first 'cc'
+    """,
+    FEW=lambda texts: lengths(texts)[:-1],
+    FLAT=lambda texts: lengths(texts)[:, 0],
+    NAN=no_number,
 )
 def test_invalid_vectors_are_refused(broken, words):
     with data_error(words):
@@ -187,7 +188,7 @@ def test_invalid_vectors_are_refused(broken, words):
 
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
-POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
+POINTS = np.float32([[3, 4], [6, 8], [0, 5]])
 
 
 @table(
@@ -213,12 +214,11 @@ def test_similarities_by_each_measure(similarity, expected):
 
 def test_ranks_use_the_similarity():
     triplets = np.array([[0, 1, 2]])
-    assert [
-        is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)
-    ] == [1, 1, 0, 0]
+    found = [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)]
+    assert found == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
-    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == approx(1)
-    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == approx(1)
+    for how in ("dot", "euclidean"):
+        assert reciprocal_ranks(POINTS, pairs, how).mean() == approx(1)
 
 
 @parametrize("similarity", get_args(Similarity))
@@ -227,12 +227,9 @@ def test_ties_are_misses_beside_large_vectors(similarity):
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]
     # The other row is a miss too: from a point its opposite is farther than the origin.
-    assert [
-        is_nearer(
-            vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity
-        ).mean()
-        for row in range(3, 40)
-    ] == [0.0] * 37
+    for row in range(3, 40):
+        triplets = np.array([[0, 1, 2], [row, row + 40, row + 80]])
+        assert not is_nearer(vectors, triplets, similarity).any()
 
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
@@ -248,10 +245,10 @@ def dev_metric(rows, encode=on_circle):
 
 
 def examples(kind, rows, labels=None):
-    texts = sorted({text for row in rows for text in row})
-    numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
+    texts = sorted({*chain(*rows)})
+    numbers = np.array([[texts.index(text) for text in row] for row in rows])
     return Examples(
-        texts, numbers, None if labels is None else np.array(labels, np.float32), kind
+        texts, numbers, None if labels is None else np.float32(labels), kind
     )
 
 
@@ -365,8 +362,8 @@ def test_unscorable_data(rows, error, words):
 
 def slow_mrr(vectors, pairs):
     """A simple implementation, row by row."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = unit @ unit.T
+    directions = tiny.unit(vectors)
+    cosines = directions @ directions.T
     known = {*map(tuple, pairs)}
     ranks = []
     for anchor, positive in pairs:
@@ -386,21 +383,21 @@ def slow_mrr(vectors, pairs):
     arrays(np.int64, (200, 2), elements=st.integers(0, 299)),
 )
 def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
-    vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
+    vectors += [0.5, 0.25, 0.125]  # no zero vectors
     expected = slow_mrr(vectors, pairs)
     assert reciprocal_ranks(vectors, pairs).mean() == approx(expected, abs=1e-12)
 
 
 def test_collapsed_vectors_have_the_worst_rank():
     # One direction.
-    collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])
+    collapsed = np.outer(np.linspace(1, 2, 300), [0.3, 0.1, 0.7])
     ranks = reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2))
     assert ranks.mean() == approx(0.1)
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
 def flipped(texts, **_):
-    return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
+    return on_circle(texts)[:, ::-1] * [1, 0.2]
 
 
 @table(
@@ -422,9 +419,7 @@ def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     assert low <= found["difference"] <= high
     assert found["difference"] == approx(after.deciding.value - before.deciding.value)
     assert (found["rows"], found["too_few"]) == (count, kind == "binary")
-    for without in (
-        {"dev": dev, "two": dev},
-        {"one": examples("triplet", ["abd"] * 1001)},
-    ):
+    many = examples("triplet", ["abd"] * 1001)
+    for without in ({"dev": dev, "two": dev}, {"one": many}):
         scores = dev_scores(on_circle, without)  # several dev sets, or many rows
         assert scores.ahead_of(scores, seed=1) is None

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from aoe_train import evaluate, tasks
-from tests.support.shorthand import config_error, text_table
+from tests.support.shorthand import config_error, pair, text_table
 
 
 class Hits:
@@ -118,10 +118,7 @@ def test_markup_in_names_is_not_interpreted():
 
 def test_tables_of_rankings():
     texts = ["apple pie", "apple tart", "plum cake", "plum jam"]
-    pairs = [
-        {"text1": one, "text2": other, "label": 1}
-        for one, other in (texts[:2], texts[2:])
-    ]
+    pairs = [pair(*texts[:2]), pair(*texts[2:])]
 
     def vectors(asked):
         """The first two are equal."""
@@ -148,21 +145,14 @@ def test_tables_of_rankings():
 
 
 def test_the_page_plots_gains_and_cosines():
-    pairs = [
-        {"text1": f"a{row}", "text2": f"{'BA'[row % 2]}{row}", "label": row % 2}
-        for row in range(40)
-    ]
+    pairs = [pair(f"a{n}", f"{'BA'[n % 2]}{n}", n % 2) for n in range(40)]
 
     def separates(texts):
         """Vectors that are equal if the first letters are."""
-        return np.array(
-            [[text[0] in "aA", text[0] == "B"] for text in texts], np.float32
-        )
+        return np.float32([[text[0] in "aA", text[0] == "B"] for text in texts])
 
     def confuses(texts):
-        return np.array(
-            [[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32
-        )
+        return np.float32([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts])
 
     confuses.__name__ = "<b>other"
     found = evaluate(separates, data=pairs, against=confuses, resamples=100)

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from itertools import product
 from string import ascii_lowercase
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from tests.aoe_train.shorthand import figures, stderr
-from tests.aoe_train.tiny import unit
+from tests.aoe_train.tiny import unit, write_rows
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 from tests.support.shorthand import (
     approx,
@@ -26,15 +27,15 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    text_lines,
     values,
 )
 
 
 def letters(texts):
     """Counts of letters: vectors without a model."""
-    return np.array(
-        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts],
-        np.float32,
+    return np.float32(
+        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts]
     )
 
 
@@ -105,9 +106,8 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
         )
     missing = " ".join(evaluate(data_dir=tmp_path, progress=True).missing)
     assert missing == "STS12 STS13 STS14 STS15 STS16 SICK-R"
-    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(
-        capsys
-    )
+    told = f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}"
+    assert told in stderr(capsys)
     for folder, options, error, words in values(
         """
             NONE | {} | DataError | contains none of the tasks
@@ -169,9 +169,8 @@ def dataset(tmp_path):
 
 def scores_of(data, **options):
     scores = figures(evaluate(data=data, suite="binary", **options))
-    return {
-        name: value for name, value in scores.items() if name not in ("n", "overlap")
-    }
+    del scores["n"], scores["overlap"]
+    return scores
 
 
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
@@ -187,11 +186,8 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
         assert found[name] == approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
     parts = found["subsets"]
-    assert {name: part["n"] for name, part in parts.items()} == {
-        "<128": 4,
-        "128-255": 1,
-        ">=512": 1,
-    }
+    sizes = {name: part["n"] for name, part in parts.items()}
+    assert sizes == {"<128": 4, "128-255": 1, ">=512": 1}
     assert parts["<128"]["f1_threshold"] == found["f1_threshold"]
     assert parts["<128"]["roc_auc"] == metrics.roc_auc_score(
         [1, 0, 1, 0], cosines(TEST[:4])
@@ -200,14 +196,14 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
 
 
 def test_no_threshold_metrics_without_validation(dataset, capsys):
-    names = [
-        "spearman",
-        "roc_auc",
-        "average_precision",
-        "best_f1",
-        "best_accuracy",
-        "pearson",
-    ]
+    names = text_lines("""
+        spearman
+        roc_auc
+        average_precision
+        best_f1
+        best_accuracy
+        pearson
+    """)
     validation = dataset / "data/validation.jsonl"
     for data, options in ((dataset, {"split": "validation"}), (validation, {})):
         assert [*scores_of(data, **options)][:-1] == names
@@ -233,9 +229,8 @@ def test_splits_of_a_folder(tmp_path, capsys):
             test | 1
             """):
         (tmp_path / f"{split}.jsonl").unlink(missing_ok=True)
-        (tmp_path / f"{split}.csv").write_text(
-            f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
-        )
+        rows = [("ab", "ab", label), ("ab", "xyz", 1 - label)]
+        pair_table(rows).write_csv(tmp_path / f"{split}.csv")
     for name, spearman in values("""
             None | 1
             test | 1
@@ -250,7 +245,8 @@ def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
     rows = [
-        {"text1": a, "text2": b, "score": 1.0 * (a < b)} for a in "abc" for b in "abc"
+        {"text1": a, "text2": b, "score": 1.0 * (a < b)}
+        for a, b in product("abc", "abc")
     ]
     aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     return out
@@ -266,9 +262,7 @@ def trained(bert, tmp_path_factory):
 def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys):
     table = evaluate(trained, data=scored(pairs))
     overlap = figures(table)["overlap"]
-    assert [
-        overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")
-    ] == expected
+    assert [*overlap.values()] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
     assert (told in stderr(capsys)) == is_known
     assert (f"model was {told}" in table.to_markdown()) == is_known
@@ -308,16 +302,11 @@ def test_overlap_of_single_inputs(trained):
         texts = "a", ("a", "b"), ("b", "x")
 
         def measure(self, vectors):
-            return aoe_train.tasks.MeanMetrics(
-                {"size": np.ones(len(vectors.rows(self.texts)))}
-            )
+            sizes = np.ones(len(vectors.rows(self.texts)))
+            return aoe_train.tasks.MeanMetrics({"size": sizes})
 
-    assert evaluate(trained, tasks=[Mine()]).to_dict()["mine"]["overlap"] == {
-        "texts": 2,
-        "of_texts": 3,
-        "rows": 2,
-        "of_rows": 3,
-    }
+    overlap = evaluate(trained, tasks=[Mine()]).to_dict()["mine"]["overlap"]
+    assert overlap == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 
 DOCUMENTS = 130
@@ -333,8 +322,8 @@ def write_beir(folder, rows, split="test"):
         {"_id": "d7" if n == 3 else f"q{n}", "text": f"query {n}"} for n in range(9)
     ]
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    pl.DataFrame(documents).write_ndjson(folder / "corpus.jsonl")
-    pl.DataFrame(queries).write_ndjson(folder / "queries.jsonl")
+    write_rows(folder / "corpus.jsonl", documents)
+    write_rows(folder / "queries.jsonl", queries)
     head = "query-id\tcorpus-id\tscore"
     (folder / "qrels" / f"{split}.tsv").write_text("\n".join([head, *rows]) + "\n")
     return folder
@@ -342,7 +331,7 @@ def write_beir(folder, rows, split="test"):
 
 def encode(texts):
     vectors = [np.random.default_rng([*text.encode()]).normal(size=6) for text in texts]
-    return np.array(vectors, np.float32)
+    return np.float32(vectors)
 
 
 def scores(folder, **more):
@@ -354,9 +343,9 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     gains = {
         query: {
             f"d{d}": int(random.integers(4))
-            for d in random.choice(130, 12, replace=False)
+            for d in random.choice(DOCUMENTS, 12, replace=False)
         }
-        for query in ("q0", "q1", "q2", "d7", "q4", "q5", "q6", "q7")
+        for query in (*(f"q{n}" for n in (0, 1, 2, 4, 5, 6, 7)), "d7")
     }
     gains["d7"]["d7"] = 0
     rows = [
@@ -392,13 +381,12 @@ def test_relevant_documents_are_pairs(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\td6\t0", "q2\td4\t2"], "dev")
     write_beir(folder, ["d7\td7\t1"], "train")
     subprocess.run(["gzip", folder / "corpus.jsonl"], check=True)
-    splits = pairkit.read(folder).splits
-    assert {
-        split: rows.select("text1", "text2").rows() for split, rows in splits.items()
-    } == {
-        "train": [("query 3", "7 of 7")],
-        "validation": [("query 0", "5 of 5"), ("query 2", "of 4")],
-    }
+    known, dev = (
+        pairkit.read(folder)[split].select("text1", "text2").rows()
+        for split in ("train", "validation")
+    )
+    assert known == [("query 3", "7 of 7")]
+    assert dev == [("query 0", "5 of 5"), ("query 2", "of 4")]
     row = {"query-id": "q1", "corpus-id": "d4", "score": 1}
     pl.DataFrame(row).write_ndjson(folder / "qrels/test.jsonl")
     assert pairkit.read(folder)["test"]["text2"].to_list() == ["of 4"]

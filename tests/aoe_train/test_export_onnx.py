@@ -175,7 +175,7 @@ PAIRS = pair_table([("a", "bb", 0.0), ("a", "ccc", 5.0), ("bb", "ccc", 2.5)])
 
 
 def encoding(vectors):
-    return lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32)
+    return lambda texts: np.float32([vectors[text] for text in texts])
 
 
 def measured(other, tmp_path, pairs=PAIRS):

@@ -25,6 +25,7 @@ from tests.support.shorthand import (
     each_line,
     module_fixture,
     parametrize,
+    table,
 )
 
 st = pytest.importorskip("sentence_transformers")
@@ -72,24 +73,31 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     )
 
 
-@parametrize(
-    "ours, theirs",
-    [
-        (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
-        (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
-    ],
+@table(
+    """
+    ours, theirs, scale
+    COSENT | CoSENTLoss | 20
+    ANGLE | AnglELoss | 1
+    """,
+    COSENT=CoSENTLoss,
+    ANGLE=AngleLoss,
 )
-def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
-    expected = loss_of(theirs(st.sentence_transformer.losses, model), COLUMNS, LABELS)
+def test_ranking_losses_equal_sentence_transformers(ours, theirs, scale, model):
+    peer = getattr(st.sentence_transformer.losses, theirs)(model, scale=scale)
+    expected = loss_of(peer, COLUMNS, LABELS)
     assert loss_of(ours(model), COLUMNS, LABELS) == approx(expected, abs=1e-5)
 
 
-@parametrize(
-    "columns, labels",
-    [
-        (COLUMNS, LABELS),  # the last row repeats the first
-        ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
-    ],
+@table(
+    """
+    columns, labels
+    # the last row repeats the first
+    PAIRS | LABELS
+    TRIPLETS | None
+    """,
+    PAIRS=COLUMNS,
+    TRIPLETS=(*COLUMNS, ["a road", "a cat", "the dog", "the man"]),
+    LABELS=LABELS,
 )
 def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     positive = [True] * 4 if labels is None else (labels >= 0.8).tolist()

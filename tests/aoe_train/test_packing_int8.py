@@ -176,7 +176,7 @@ def drawn(seed, dim=12):
 
 
 def test_constant_dimensions():
-    vectors = np.array([[3, 1], [3, 2]], np.float32)
+    vectors = np.float32([[3, 1], [3, 2]])
     codes = quantized(vectors, "int8")
     assert codes[:, 0].tolist() == [-128, -128]
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]

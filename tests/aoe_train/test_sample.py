@@ -31,10 +31,9 @@ class Model(Encoder):
         self.encoded = Counter()  # queries and the texts that are searched
 
     def encode(self, texts, **_):
-        vectors = np.array(
-            [self.given.get(text, self._random(text)) for text in texts], np.float32
-        )
-        return unit(vectors)
+        drawn = {t: default_rng([self.seed, *t.encode()]).normal(size=3) for t in texts}
+        known = drawn | self.given
+        return unit(np.float32([known[text] for text in texts]))
 
     def encode_query(self, texts, **_):
         self.encoded.update(texts)
@@ -47,9 +46,6 @@ class Model(Encoder):
 
     def __repr__(self):
         return f"model {self.seed}"
-
-    def _random(self, text):
-        return default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
 
 
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
@@ -178,16 +174,13 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
             verdict(damaged, one, other)
 
 
-MANY = [f"text{n} red" if n % 7 == 0 else f"text{n} blue" for n in range(80)]
+MANY = [f"text{n} {'blue' if n % 7 else 'red'}" for n in range(80)]
 ASKED = [f"query{n} red" for n in range(40)]
 
 
 def candidates(rows):
-    return [
-        name.removeprefix("rank of ")
-        for name in rows.columns
-        if name.startswith("rank of ")
-    ]
+    ranks = rows.select("^rank of .*$").columns
+    return [name.removeprefix("rank of ") for name in ranks]
 
 
 @table(
@@ -235,9 +228,8 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
         f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]
     ]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
-    rows = sample_pairs(
-        texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
-    ).pairs
+    how = {"queries": asked, "purpose": ["group", "match"], "top": 2}
+    rows = sample_pairs(texts, model=str(bert), **how).pairs
     for purpose, named in values("""
             None | ''
             group | , group
@@ -355,7 +347,7 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
 def test_recorded_and_measured_results_agree():
     rows, one, other, difference = judged_world(queries=60, top=3)
     recorded = evaluate(data=rows).scores
-    found = rows.group_by("text1").agg(pl.col("label").max())["label"]
+    found = rows.group_by("text1").max()["label"]
     for name, encode in (("model 0", one), ("model 1", other)):
         (measured,) = evaluate(encode, data=rows).scores.values()
         (ours,) = recorded[name].values()

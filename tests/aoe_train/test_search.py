@@ -44,23 +44,29 @@ def sentences(count):
 
 
 def issues(count=60):
-    texts = sentences(count)
+    titles, bodies = zip(
+        *(text.split(" ", 1) for text in sentences(count)), strict=True
+    )
     return pl.DataFrame(
         {
             "number": range(1, count + 1),
-            "title": [text.partition(" ")[0] for text in texts],
-            "body": [text.partition(" ")[2] for text in texts],
+            "title": titles,
+            "body": bodies,
             "state": ["open" if number % 3 else "closed" for number in range(count)],
             "labels": [["a"]] * count,
         }
     )
 
 
+def folder_of_issues(bert, factory, **how):
+    folder = factory.mktemp("search") / "index"
+    build(issues(), bert, folder, **how)
+    return folder
+
+
 @module_fixture
 def made(bert, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("search") / "index"
-    build(issues(), bert, folder)
-    return folder
+    return folder_of_issues(bert, tmp_path_factory)
 
 
 def test_a_search_for_a_key_finds_its_row_first(bert, out):
@@ -141,9 +147,7 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
 
 @module_fixture
 def quantized(bert, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("quantized") / "index"
-    build(issues(), bert, folder, quantize="int8")
-    return folder
+    return folder_of_issues(bert, tmp_path_factory, quantize="int8")
 
 
 def indexed(rows, model, out, **how):
@@ -175,12 +179,8 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     rows = [{"text": "one"}, {"text": " "}, {"text": None}]
     made = build(rows, bert, tmp_path / "empty")
     assert (made.rows, made.empty) == (1, 2)
-    odd = {
-        "bytes": b"\xff",
-        "span": timedelta(1),
-        "thing": object(),
-        "image": {"bytes": b"x"},
-    }
+    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object()}
+    odd["image"] = {"bytes": b"x"}
     kept = {"text": "one", "day": date(2024, 1, 2), "meta": {}, "tags": ["a"]}
     rows = indexed([kept | odd], bert, tmp_path / "odd").rows
     assert rows.rows(named=True) == [kept | {"meta": "{}"}]
@@ -241,9 +241,10 @@ before | cells | 9.5 | []
 
 
 def test_filters_and_json_of_all_column_types(bert, out):
+    day = date(2024, 1, 2)
     columns = {
         "text": ["a dog"] * 3,
-        "day": [date(2024, 1, 2), None, None],
+        "day": [day, None, None],
         "at": [datetime(2024, 1, 2, tzinfo=UTC), None, None],
         "price": [Decimal("1.50"), Decimal("2.00"), None],
         "score": [float("nan"), 2.5, 1.0],
@@ -256,14 +257,9 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "german": ["31.12.2023", "2024", None],
     }
     index = indexed(pl.DataFrame(columns), bert, out)
-    named = {
-        "DAY": date(2024, 1, 2),
-        "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
-        "BIG": 2**60,
-        "BIG_AND_ONE": 2**60 + 1,
-        "HUGE": 2**200,
-    }
-    for option, column, value, places in values(FILTERS, **named):
+    named = {"BIG": 2**60, "BIG_AND_ONE": 2**60 + 1, "HUGE": 2**200}
+    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
+    for option, column, value, places in values(FILTERS, DAY=day, AT=at, **named):
         hits = index.search("dog", by="words", **{option: {column: value}})
         assert [hit.place for hit in hits] == places, (option, column, value)
     for column, words in values("""
@@ -294,11 +290,9 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (
-        ("model", Path("link/index")),
-        (Encoder.load(bert), tmp_path / "unnamed"),
-    ):
-        build(pl.Series(["7", "☺"]), model, out)  # no words
+    texts = pl.Series(["7", "☺"])  # no words
+    build(texts, "model", "link/index")
+    build(texts, Encoder.load(bert), tmp_path / "unnamed")
     monkeypatch.chdir(tmp_path / "other")
     (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
@@ -470,17 +464,11 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
-    wanted = {
-        (one, other)
-        for one, other in np.argwhere(cosines >= least).tolist()
-        if one < other
-    }
+    wanted = {*map(tuple, np.argwhere(np.triu(cosines, 1) >= least).tolist())}
     found = duplicates(made, min_cosine=least, neighbours=60)
     assert {*pairs(found.pairs)} == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
-    assert found.rows()["number_1"].to_list() == [
-        place + 1 for place in found.pairs["place1"]
-    ]
+    assert found.rows()["number_1"].equals(found.pairs["place1"] + 1)
     assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1

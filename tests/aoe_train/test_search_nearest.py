@@ -113,7 +113,7 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
 
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
-VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+VECTORS = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
 
 def test_fused_scores_by_hand():

@@ -79,8 +79,7 @@ def connect(server):
 
 def raw(server, *parts, times=1):
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
-    taken = 0
-    answer = b""
+    taken, answer = 0, b""
     with connect(server) as connection:
         with suppress(ConnectionError):
             for part in (*parts[:-1], *repeat(parts[-1], times)):
@@ -93,14 +92,9 @@ def raw(server, *parts, times=1):
 
 
 def head(server, *lines):
-    host = server.url.removeprefix("http://")
-    told = [
-        "POST /v1/embeddings HTTP/1.1",
-        f"Host: {host}",
-        "Content-Type: application/json",
-        *lines,
-    ]
-    return "\r\n".join([*told, "", ""]).encode()
+    host = f"Host: {server.url.removeprefix('http://')}"
+    told = ["POST /v1/embeddings HTTP/1.1", host, "Content-Type: application/json"]
+    return "\r\n".join([*told, *lines, "", ""]).encode()
 
 
 def get(server, path="", **headers):
@@ -262,11 +256,9 @@ def test_invalid_options_of_serve(bert):
             """):
         with config_error(words):
             serve(bert, port=0, **options)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with config_error("can't be used"):
-            serve(bert, port=taken.getsockname()[1])
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken, config_error("can't be used"):
+        serve(bert, port=taken.getsockname()[1])
 
 
 def test_search_in_an_index(bert, out):
@@ -279,12 +271,15 @@ def test_search_in_an_index(bert, out):
             (hit.place, hit.text) for hit in wanted
         ]
         assert hits[0]["row"]["state"] == "open"
-        for wrong, words in (
-            ({"text": " "}, "the text is empty"),
-            ({"text": "文" * 100_001}, "length <= 100000"),
-            ({"text": "a", "top": 0}, "top"),
-            ({"text": "a", "where": {"lost": 1}}, "no such column"),
-            ({"text": "a", "wieght": 1}, "wieght"),
+        for wrong, words in values(
+            """
+                {'text': ' '} | the text is empty
+                LONG | length <= 100000
+                {'text': 'a', 'top': 0} | top
+                {'text': 'a', 'where': {'lost': 1}} | no such column
+                {'text': 'a', 'wieght': 1} | wieght
+                """,
+            LONG={"text": "文" * 100_001},
         ):
             answer = post(server, wrong, "/search")
             assert answer.status_code == 400

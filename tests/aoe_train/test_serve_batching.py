@@ -36,8 +36,8 @@ class Words:
 
     def encode(self, texts, prompt=None):
         self.batches.append((prompt, texts))
-        return np.array(
-            [[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32
+        return np.float32(
+            [[len(text), hash((prompt, text)) % 10_007] for text in texts]
         )
 
 

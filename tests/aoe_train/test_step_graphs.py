@@ -33,7 +33,7 @@ from tests.aoe_train.test_no_waiting import META, SIZES, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
 from tests.aoe_train.tiny import weights
-from tests.support.shorthand import parametrize, table, values
+from tests.support.shorthand import table, values
 
 LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
@@ -196,29 +196,35 @@ def test_captures_change_no_random_number(captured):
     assert captured
 
 
-@parametrize(
-    "other",
-    [
-        {"prompt_lengths": np.ones(13, np.int64)},
-        {"guide": torch.ones(ROWS, 2, 4)},
-        {"teacher": torch.ones(ROWS, 2, 4)},
-        {"scores": torch.ones(ROWS, 1)},
-        {"dataset": 1},
-        {"pieces": np.array([*[1] * 11, 2])},
-        {"rows": torch.zeros(ROWS - 1, 2, dtype=torch.int64)},
-    ],
-    ids=lambda other: next(iter(other)),
+@table(
+    """
+    name, value
+    prompt_lengths | ONES
+    guide | VECTORS
+    teacher | VECTORS
+    scores | SCORES
+    dataset | 1
+    pieces | PIECES
+    rows | FEWER
+    """,
+    ONES=np.ones(13, np.int64),
+    VECTORS=torch.ones(ROWS, 2, 4),
+    SCORES=torch.ones(ROWS, 1),
+    PIECES=np.array([*[1] * 11, 2]),
+    FEWER=torch.zeros(ROWS - 1, 2, dtype=torch.int64),
 )
-def test_other_batches_run_eagerly(other):
-    assert graphs(pair_model())(batch() | other) is None
+def test_other_batches_run_eagerly(name, value):
+    assert graphs(pair_model())(batch() | {name: value}) is None
 
 
-@parametrize(
-    "error, noted",
-    [
-        (RuntimeError("operation not permitted\nwhen capturing"), True),
-        (torch.OutOfMemoryError("CUDA out of memory"), False),
-    ],
+@table(
+    """
+    error, noted
+    REFUSED | True
+    FULL | False
+    """,
+    REFUSED=RuntimeError("operation not permitted\nwhen capturing"),
+    FULL=torch.OutOfMemoryError("CUDA out of memory"),
 )
 def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
     model, notes = pair_model(dropout=0.1), []

@@ -32,6 +32,7 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     table,
 )
@@ -284,7 +285,7 @@ def test_learning_rate_depends_on_the_backbones_auc(
     flags, top, line, lr, shallow, out, capsys
 ):
     rows = [
-        {"text1": f"{one} man", "text2": f"{other} man", "label": label * top}
+        pair(f"{one} man", f"{other} man", label * top)
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]

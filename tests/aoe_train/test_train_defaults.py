@@ -3,13 +3,10 @@
 from aoe_train import Encoder, plan, train
 from tests.aoe_train.shorthand import python, stderr
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
-from tests.support.shorthand import approx, module_fixture, table
+from tests.support.shorthand import approx, module_fixture, pair, table
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
-BINARY = [
-    {"text1": text, "text2": f"a {text[:9]}", "label": n % 2}
-    for n, text in enumerate(TEXTS)
-]
+BINARY = [pair(text, f"a {text[:9]}", n % 2) for n, text in enumerate(TEXTS)]
 
 
 @module_fixture

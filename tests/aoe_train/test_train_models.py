@@ -23,14 +23,12 @@ from tests.aoe_train.tiny import (
     save_ran,
     sentence_transformer,
     weights,
+    write_lines,
 )
-from tests.support.shorthand import approx, parametrize, table
+from tests.support.shorthand import approx, pair, parametrize, table
 
 FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
-PAIRS = [
-    {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
-    for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
-]
+PAIRS = [pair(f"a {WORDS[n]}", f"the {WORDS[n + 8]}", n % 2) for n in range(8)]
 
 
 def write_columns(path, rows, seed):
@@ -38,8 +36,7 @@ def write_columns(path, rows, seed):
     words = random.Random(seed)
     texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
     lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
-    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
-    return path
+    return write_lines(path, ["anchor\tpositive\tnegative", *lines])
 
 
 def train(backbone, out, **how):
@@ -143,9 +140,9 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
 
 
 def test_single_texts_need_dropout(out, tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
+    texts = write_lines(tmp_path / "texts.txt", WORDS)
     still = save_bert(tmp_path / "bert", dropout=0.0)
-    fit = partial(run, {"data": str(tmp_path / "texts.txt")}, still, out)
+    fit = partial(run, {"data": str(texts)}, still, out)
     with refusal(r"need a backbone with dropout.*lora=True"):
         fit(preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
@@ -155,17 +152,13 @@ def test_single_texts_need_dropout(out, tmp_path):
 def test_column_prompts_equal_prompted_texts(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
-    said = [line.split("\t") for line in lines]
-    written = [
-        "\t".join([f"the man: {one}", f"a road {two}", three])
-        for one, two, three in said
-    ]
-    (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
+    prompted = ["the man: " + line.replace("\t", "\ta road ", 1) for line in lines]
+    written = write_lines(tmp_path / "written.tsv", [header, *prompted])
     # Equal texts are recognised in spite of prompts, but not of other words.
     flags = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
-    run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
+    run({"data": str(written)}, base, tmp_path / "b", **flags)
     assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 

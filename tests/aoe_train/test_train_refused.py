@@ -11,12 +11,9 @@ from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
 from tests.aoe_train.tiny import POSITIVES, WORDS, refusal, write_pairs, write_triplets
-from tests.support.shorthand import module_fixture, parametrize, table
+from tests.support.shorthand import module_fixture, pair, parametrize, table
 
-BINARY = [
-    {"text1": f"a {word}", "text2": f"the {word}", "label": n % 2}
-    for n, word in enumerate(WORDS[:16])
-]
+BINARY = [pair(f"a {word}", f"the {word}", n % 2) for n, word in enumerate(WORDS[:16])]
 
 
 @module_fixture

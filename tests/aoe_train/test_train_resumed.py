@@ -16,6 +16,7 @@ from tests.aoe_train.tiny import (
     same_weights,
     save_bert,
     weights,
+    write_lines,
     write_pairs,
     write_triplets,
 )
@@ -225,8 +226,8 @@ def test_infinite_gradient_is_detected(data, bert, out):
     ids=["single texts", "batches of one label, one of one row", "two rows"],
 )
 def test_unusual_batches_are_no_divergence(lines, bert, out, tmp_path):
-    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    rows = write_lines(tmp_path / "rows.tsv", lines)
     preset = "cosent" if "label" in lines[0] else "simcse"
     flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}
-    run({"data": str(tmp_path / "rows.tsv")}, bert, out, **flags)
+    run({"data": str(rows)}, bert, out, **flags)
     assert all(weight.isfinite().all() for weight in weights(out).values())

@@ -8,7 +8,15 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert, write_rows
+from tests.aoe_train.tiny import (
+    WORDS,
+    card_of,
+    edit,
+    load,
+    save_bert,
+    write_lines,
+    write_rows,
+)
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -251,13 +259,12 @@ def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path)
     assert "Scores of a teacher: `rows.jsonl`." in card_of(out)
     # Rows in another order, or pairs with a score each, give the same losses.
     turned = write_rows(tmp_path / "turned.jsonl", scored()[::-1])
-    listed = tmp_path / "pairs.tsv"
     lines = [
         f"{row['anchor']}\t{row[name]}\t{row['teacher_scores'][place]}"
         for row in scored()
         for place, name in enumerate(("positive", "negative"))
     ]
-    listed.write_text("\n".join(["text1\ttext2\tscore", *lines, ""]))
+    listed = write_lines(tmp_path / "pairs.tsv", ["text1\ttext2\tscore", *lines])
     for file in (turned, listed):
         given = settings | {"teacher.scores": str(file)}
         again = run(data, shallow, tmp_path / file.stem, **given)

@@ -9,7 +9,7 @@ import torch
 import aoe_train
 from aoe_train import TextObjective, plan
 from tests.aoe_train.test_train_teachers import sentences
-from tests.aoe_train.tiny import card_of, load, save_bert
+from tests.aoe_train.tiny import card_of, load, save_bert, write_lines
 from tests.support.shorthand import approx, parametrize, table, text_lines, values
 
 TEXTS = list(dict.fromkeys(sentences(80)))
@@ -28,9 +28,9 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 def test_plain_texts_become_a_model(
     shallow, out, tmp_path, arguments, smoothing, question
 ):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    texts = write_lines(tmp_path / "texts.txt", TEXTS)
     how = {"backbone": shallow, **FEW, **arguments}
-    run = aoe_train.train(tmp_path / "texts.txt", out=out, **how)
+    run = aoe_train.train(texts, out=out, **how)
     steps = math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     assert run.steps == plan(TEXTS, **how).record["steps"] == steps
     settings = run.record["origin"]["settings"]

@@ -40,7 +40,7 @@ from aoe_train.training.training_arguments import (
     start_processes,
 )
 from pairkit.base.settings import load_settings
-from tests.aoe_train.tiny import POSITIVES, refusal, save_ran
+from tests.aoe_train.tiny import WORDS, refusal, save_ran
 from tests.support.shorthand import approx, parametrize, table
 
 
@@ -275,10 +275,11 @@ def test_slow_precision_is_reported(shallow, data, monkeypatch, capsys):
     plan = str(aoe_train.plan(**data, backbone=shallow, precision="bf16"))
     assert "bf16; matrix products take 4.6 times as long" in " ".join(plan.split())
     how = {"precision": "bf16", "progress": True}
+    pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
         lambda: encode(["a dog"], model=shallow, **how),
         lambda: evaluate(shallow, resamples=0, **data, **how),
-        lambda: mine(POSITIVES, model=shallow, **how),
+        lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()
         call()

@@ -92,8 +92,7 @@ def write_pairs(path, rows, seed):
         lines.append(
             f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}"
         )
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return write_lines(path, lines)
 
 
 def write_triplets(path, rows, seed):
@@ -149,21 +148,20 @@ def scored(texts):
     ]
 
 
-def write_rows(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def write_lines(path, lines):
+    path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def write_rows(path, rows):
+    return write_lines(path, map(json.dumps, rows))
 
 
 def write_texts(path):
     """Ninety lines of some of WORDS."""
     choose = random.Random(0)
-    path.write_text(
-        "".join(
-            " ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n"
-            for _ in range(90)
-        )
-    )
-    return path
+    drawn = (choose.choices(WORDS, k=choose.randint(1, 9)) for _ in range(90))
+    return write_lines(path, map(" ".join, drawn))
 
 
 def wordpiece(max_length=64):
@@ -250,8 +248,7 @@ def save_words(path):
         " ".join(map(str, [word, *vector]))
         for word, vector in zip(WORDS, vectors, strict=True)
     ]
-    path.write_text("\n".join(lines))
-    return path
+    return write_lines(path, lines)
 
 
 def save_llama(folder, dim=32, layers=2, seed=0, length=64):
