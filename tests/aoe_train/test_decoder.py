@@ -37,7 +37,6 @@ ROWS = [pair(one, other, float(one == other)) for one, other in product(TEXTS, T
 def train(backbone, out, epochs=2, **settings):
     """Train adapters for a few steps."""
     given = {"encoder.pooling": "last", "lora.rank": 4, "lora.dropout": 0, **settings}
-    given["log.checkpoint_steps"] = None
     how = {"lora": True, "prompts": "{text}", "epochs": epochs, "lr": 0.02}
     return fit(backbone, out, settings=given, data=ROWS, **how).encoder
 

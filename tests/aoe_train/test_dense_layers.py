@@ -56,10 +56,12 @@ ROWS = [
 ]
 
 
+SAVING = {"log.checkpoint_steps": 1}
+
+
 def fit(backbone, out, data=ROWS, **how):
     """Train a few steps."""
     given = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent", **how}
-    given["settings"] = {"log.checkpoint_steps": 1, **given.get("settings", {})}
     return train(data, backbone=backbone, out=out, **given)
 
 
@@ -137,7 +139,7 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_path):
     """With adapters, dense layers are trained as a whole."""
     before = load(folders(kind))
-    trained = fit(folders(kind), out, lora=lora).encoder
+    trained = fit(folders(kind), out, lora=lora, settings=SAVING).encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
     assert all(
@@ -185,7 +187,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
 
 def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     dense = [{"size": 8, "activation": "tanh", "bias": False}]
-    options = {"settings": {"encoder.dense": dense}}
+    options = {"settings": SAVING | {"encoder.dense": dense}}
     run = fit(bert, out, **options)
     assert run.encoder.dim == 8
     assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
@@ -260,7 +262,7 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, normalizes):
 
 def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
-    how = {"settings": {"encoder.dim": 8, "encoder.pooling": "avg"}}
+    how = {"settings": SAVING | {"encoder.dim": 8, "encoder.pooling": "avg"}}
     assert fit(bert, tmp_path / "m", **how).encoder.dim == 8
     with config_error(r"objective.dims 32: this backbone's vectors have 8"):
         fit(bert, tmp_path / "n", dims=[32, 8], **how)

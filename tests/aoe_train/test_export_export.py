@@ -30,7 +30,7 @@ def export(model, out, **options):
 def adapted(llama, folder):
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last"}
-    settings |= {"lora.rank": 4, "log.checkpoint_steps": None}
+    settings["lora.rank"] = 4
     options = {"prompts": "the {text} in one word:", "lora": True, "epochs": 1}
     fit(llama, folder, settings=settings, **options)
     weights = load_file(folder / "adapter_model.safetensors")

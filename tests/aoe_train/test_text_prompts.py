@@ -249,9 +249,10 @@ PAIRS = rows("graded", [0, 1], [1, 2])
 def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
-    whole = [
-        prompt + text for prompt, text in zip(found.prompts, found.texts, strict=True)
-    ]
+    prompts = found.prompts
+    if isinstance(prompts, str):
+        prompts = [prompts] * len(found.texts)
+    whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
     return [
         [None if place == ABSENT else whole[place] for place in row]
         for row in found.rows
