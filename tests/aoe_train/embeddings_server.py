@@ -1,44 +1,34 @@
 """A local server with OpenAI's `/embeddings` and chosen faults."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
-
-Answer = tuple[int, object]
 
 
-def vector(text: str, dim: int = 3) -> list[float]:
+def vector(text, dim=3):
     """The server's vector of a text."""
     return [float(len(text)), float(text.count("a")), *[0.5] * (dim - 2)]
 
 
-def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
+def listing(texts, dim=3):
     """A correct answer, in another order than the request, as the protocol allows."""
-    vectors = enumerate(vector(text, dim) for text in texts)
     entries = [
         {"object": "embedding", "index": place, "embedding": values}
-        for place, values in vectors
+        for place, values in enumerate(vector(text, dim) for text in texts)
     ]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return {"object": "list", "data": entries[::-1], "model": "m", "usage": usage}
 
 
-@dataclass
 class Server:
     """Its address, its requests, and a function that answers."""
 
-    answer: Callable[[list[str], int], Answer] = lambda texts, _: (200, listing(texts))
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    keys: list[str | None] = field(default_factory=list)
-    url: str = ""
+    def __init__(self):
+        self.answer = lambda texts, _: (200, listing(texts))
+        self.asked, self.keys = [], []
 
-    def start(self) -> ThreadingHTTPServer:
+    def start(self):
         """Serve in a thread until `shutdown`."""
         owner = self
 
@@ -68,7 +58,7 @@ class Server:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving():
     """A server that runs during the block."""
     found = Server()
     running = found.start()

@@ -1,11 +1,6 @@
 """A reference implementation of RAN: loops over numpy with TensorFlow's variable names."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
-
-Variables = Mapping[str, np.ndarray]
-Norm = Callable[[np.ndarray], np.ndarray]
 
 
 def second_moment(x):
@@ -28,7 +23,7 @@ def softmax(x):
 class Reference:
     """One sequence at a time, one token at a time."""
 
-    def __init__(self, variables, heads, window, shortest, *, norm, project):
+    def __init__(self, variables, heads, window, shortest, norm, project):
         self.values = {
             name: value.astype(np.float64) for name, value in variables.items()
         }
@@ -65,11 +60,10 @@ class Reference:
             for head in range(self.heads):
                 own = slice(head * size, (head + 1) * size)
                 scores = [
-                    turned(q[i][own], i) @ turned(k[j][own], j) / np.sqrt(size)
-                    for j in range(len(z))
+                    turned(q[i][own], i) @ turned(key[own], j) / np.sqrt(size)
+                    for j, key in enumerate(k)
                 ]
-                weights = softmax(np.array(scores))
-                heads.append(sum(weights[j] * v[j][own] for j in range(len(z))))
+                heads.append(softmax(np.array(scores)) @ [value[own] for value in v])
             outputs.append(self.swish(f"{name}/dense-o", np.concatenate(heads)))
         return [
             self.ln(f"{name}/layernorm", o + self.glu(f"{name}/glu", x))
@@ -78,12 +72,11 @@ class Reference:
 
     def review(self, name, o, cells):
         query = self.swish(f"{name}/dense-q", o)
-        keys = [self.swish(f"{name}/dense-k", cell) for cell in cells]
-        weights = softmax(np.array([query @ key / np.sqrt(len(query)) for key in keys]))
-        read = sum(
-            w * self.swish(f"{name}/dense-v", cell)
-            for w, cell in zip(weights, cells, strict=True)
+        keys, values = (
+            [self.swish(f"{name}/dense-{part}", cell) for cell in cells]
+            for part in "kv"
         )
+        read = softmax(np.array(keys) @ query / np.sqrt(len(query))) @ values
         return self.ln(
             f"{name}/layernorm",
             self.swish(f"{name}/dense-o", read) + self.glu(f"{name}/glu", query),
@@ -123,17 +116,13 @@ class Reference:
         return np.array(x), np.array(cells), g
 
     def logits(self, hidden):
+        name, embeddings = "rannet/mlm-hidden", "rannet/token-embedding/embeddings"
         rows = [
-            self.ln(
-                "rannet/mlm-hidden/layernorm",
-                self.swish("rannet/mlm-hidden/dense", row),
-            )
+            self.ln(f"{name}/layernorm", self.swish(f"{name}/dense", row))
             for row in hidden
         ]
-        return (
-            np.array(rows) @ self.values["rannet/token-embedding/embeddings"].T
-            + self.values["rannet/mlm-matching/bias"]
-        )
+        bias = self.values["rannet/mlm-matching/bias"]
+        return np.array(rows) @ self.values[embeddings].T + bias
 
 
 def turned(x, position):

@@ -4,8 +4,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,7 @@ from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
 from pairkit import ConfigError, PairDataset, Progress
-from tests.aoe_train.shorthand import stderr
+from tests.aoe_train.shorthand import figures, python, stderr
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -27,8 +26,10 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     raises,
+    table,
 )
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
@@ -52,9 +53,7 @@ def squared(vectors, labels):
     """Regression of cosines on scores from 0 to 5."""
     assert labels is not None
     assert vectors.shape[1:] == (2, 32)
-    return (
-        (torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) - labels / 5) ** 2
-    ).mean()
+    return (torch.cosine_similarity(*vectors.unbind(1)) - labels / 5).square().mean()
 
 
 class Scaled(nn.Module):
@@ -65,7 +64,7 @@ class Scaled(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, vectors, labels):
-        cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1])
+        cosines = torch.cosine_similarity(*vectors.unbind(1))
         return (self.scale * cosines - labels / 5).square().mean()
 
 
@@ -92,11 +91,8 @@ def test_rows_in_memory_and_their_file_give_the_same_model(
 
 
 def test_numeric_classes_need_an_explicit_mapping(shallow, out):
-    nli = [
-        {"text1": f"the man {n}", "text2": f"a man {n % 7}", "label": n % 3}
-        for n in range(48)
-    ]
-    table = pl.DataFrame([*nli, {"text1": "a man 0", "text2": "the man 0", "label": 2}])
+    nli = [pair(f"the man {n}", f"a man {n % 7}", n % 3) for n in range(48)]
+    table = pl.DataFrame([*nli, pair("a man 0", "the man 0", 2)])
     how = {"backbone": shallow, "out": out, **HOW}
     with data_error(r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
         train(table, **how)
@@ -105,13 +101,10 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, out):
         train(table, dev_data=[*nli, {**nli[0], "label": 3}], **how)
     run = train(table, dev_data=nli, **how)
     text = "0=1, 1=skip, 2=0"
-    reading = {
-        "labels": text,
-        "conflicts": 1,
-        "left_out": {"1": 16, "conflicting_labels": 2},
-    }
-    read = {"rows": 31, "kind": "binary", "reading": reading}
-    assert read.items() <= run.record["datasets"]["data-1"].items()
+    read = run.record["datasets"]["data-1"]
+    assert (read["rows"], read["kind"]) == (31, "binary")
+    left_out = {"1": 16, "conflicting_labels": 2}
+    assert read["reading"] == {"labels": text, "conflicts": 1, "left_out": left_out}
     assert run.record["origin"]["settings"]["data"]["labels"] == {
         "0": 1,
         "1": "skip",
@@ -119,17 +112,12 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, out):
     }
     told = f"Labels: `{text}`. Rows left out: 16 `1`, 2 `conflicting labels`."
     assert told in card_of(run.out)
-    planned = plan(
+    reading = plan(
         table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"]
-    )
-    reading = planned.to_dict()["datasets"]["data-1"]["reading"]
+    ).to_dict()["datasets"]["data-1"]["reading"]
     assert reading == {"labels": text, "conflicts": 1, "left_out": {"1": 16}}
-    (scores,) = (
-        evaluate(run.out, data=table, labels=how["labels"], resamples=0)
-        .to_dict()
-        .values()
-    )
-    assert scores["n"] == 33
+    found = evaluate(run.out, data=table, labels=how["labels"], resamples=0)
+    assert figures(found)["n"] == 33
 
 
 def test_progress_function_gets_a_loss_from_the_first_step(
@@ -139,13 +127,8 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
     train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
-    stages = [
-        f"read {train_file}",
-        f"load {shallow}",
-        "tokenise",
-        "evaluate on dev data",
-        "train",
-    ]
+    begun = [f"read {train_file}", f"load {shallow}", "tokenise"]
+    stages = [*begun, "evaluate on dev data", "train"]
     assert [*dict.fromkeys(at.stage for at in seen)] == stages
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -157,16 +140,12 @@ def test_progress_function_gets_a_loss_from_the_first_step(
 def test_arguments_override_settings_and_settings_override_the_file(
     train_file, shallow, tmp_path, capsys
 ):
-    (tmp_path / "c.toml").write_text(
-        "[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n"
-    )
-    settings = {
-        "optim.lr": 0.5,
-        "optim.batch_size": 24,
-        "encoder.similarity_fn_name": "dot",
-    }
-    how = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
-    run = train(train_file, lr=1e-3, settings=settings, progress=True, **how)
+    config = tmp_path / "c.toml"
+    config.write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
+    given = {"optim.lr": 0.5, "optim.batch_size": 24}
+    given["encoder.similarity_fn_name"] = "dot"
+    how = {"backbone": shallow, "out": tmp_path / "m", "config": config}
+    run = train(train_file, lr=1e-3, settings=given, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
     assert "compares vectors by dot, but cosent, in_batch, angle train" in stderr(
@@ -212,9 +191,8 @@ def test_evaluation_pairs_are_read_like_training_pairs(
         r"1 pairs have different labels, .* list given:4, .* list given:49\); they are"
     )
     assert re.search(both, told)
-    named = pl.DataFrame(pairs).rename(
-        {"sentence1": "a", "sentence2": "b", "score": "says"}
-    )
+    renamed = {"sentence1": "a", "sentence2": "b", "score": "says"}
+    named = pl.DataFrame(pairs).rename(renamed)
     columns = {"text1": "a", "text2": "b", "label": "says"}
     found = evaluate(shallow, data=named.to_dicts(), columns=columns, **how)
     assert found.to_dict() == expected
@@ -225,18 +203,13 @@ def test_evaluation_pairs_are_read_like_training_pairs(
 @parametrize("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
-    own = [
-        {"text1": word, "text2": f"a {word}", "label": n % 2}
-        for n, word in enumerate(WORDS[:40])
-    ]
+    own = [pair(word, f"a {word}", n % 2) for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
     data = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
     path = tmp_path / "train.csv"
-    listed = pl.col("llms", "prompt_hashes").map_elements(
-        lambda each: json.dumps(each.to_list()), pl.String
-    )
-    frame.with_columns(listed).write_csv(path)
+    listed = {name: json.dumps(values) for name, values in said.items()}
+    pl.from_dicts([row | listed for row in own]).write_csv(path)
     planned = plan(data.get(form, path), backbone=shallow)
     assert planned.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
@@ -293,31 +266,31 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     done = encode(file, model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
-    with config_error("needs `out`"):
-        encode(file, model=shallow)
-    with config_error("is for a file of texts"):
-        encode(texts, model=shallow, out=tmp_path / "w.npy")
-    with config_error("precision='half': expected auto"):
-        encode(texts, model=shallow, precision="half")
+    for given, how, words in (
+        (file, {}, "needs `out`"),
+        (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
+        (texts, {"precision": "half"}, "precision='half': expected auto"),
+    ):
+        with config_error(words):
+            encode(given, model=shallow, **how)
 
 
-FOUR = [
-    {"text1": "a man", "text2": f"a dog {word}", "label": place % 2}
-    for place, word in enumerate("abcd")
-]
+FOUR = [pair("a man", f"a dog {word}", n % 2) for n, word in enumerate("abcd")]
 
 
-@parametrize(
-    "texts",
-    [
-        None,
-        5,
-        {"a man"},
-        {"a": 1},
-        pl.DataFrame({"text": ["a man"]}),
-        b"a man",
-        iter("a"),
-    ],
+@table(
+    """
+    texts
+    None
+    5
+    {'a man'}
+    {'a': 1}
+    FRAME
+    b'a man'
+    ITERATOR
+    """,
+    FRAME=pl.DataFrame({"text": ["a man"]}),
+    ITERATOR=iter("a"),
 )
 def test_encode_accepts_only_texts(texts, bert):
     encoder = load(bert)
@@ -325,24 +298,28 @@ def test_encode_accepts_only_texts(texts, bert):
         encoder.encode(texts)
 
 
-@parametrize(
-    "call, message",
-    [
-        (lambda: encode(["a man"], model=None), "model = None: expected a folder"),
-        (lambda: evaluate(FOUR[0], data=FOUR), "model = {"),
-        (lambda: evaluate([], data=FOUR), "no model to evaluate"),
-        (lambda: evaluate(data=FOUR, against="m"), "no model to evaluate"),
-        (lambda: evaluate("m", data=FOUR, seed="x"), "seed = 'x': "),
-        (lambda: evaluate("m", data=FOUR, resamples="x"), "resamples = 'x': "),
-        (lambda: evaluate("m", data=FOUR, suite=3), "suite=3: expected sts"),
-        (lambda: train(FOUR, out=None), "out = None: "),
-        (lambda: train(FOUR, out="m", backbone=None), "backbone = None: "),
-        (lambda: losses.AngleLoss(nn.Identity(), tau=0), "setting 'tau.angle' = 0: "),
-    ],
+@table(
+    """
+    call, given, message
+    encode | {'model': None} | model = None: expected a folder
+    evaluate | {'models': {'text1': 'a man'}} | model = {
+    evaluate | {'models': []} | no model to evaluate
+    evaluate | {'against': 'm'} | no model to evaluate
+    evaluate | {'models': 'm', 'seed': 'x'} | "seed = 'x': "
+    evaluate | {'models': 'm', 'resamples': 'x'} | "resamples = 'x': "
+    evaluate | {'models': 'm', 'suite': 3} | suite=3: expected sts
+    train | {'out': None} | 'out = None: '
+    train | {'out': 'm', 'backbone': None} | 'backbone = None: '
+    loss | {'tau': 0} | "setting 'tau.angle' = 0: "
+    """,
+    encode=partial(encode, ["a man"]),
+    evaluate=lambda models=None, **given: evaluate(models, data=FOUR, **given),
+    train=partial(train, FOUR),
+    loss=partial(losses.AngleLoss, nn.Identity()),
 )
-def test_errors_name_the_wrong_argument(call, message):
+def test_errors_name_the_wrong_argument(call, given, message):
     with raises(ConfigError) as raised:
-        call()
+        call(**given)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
@@ -388,16 +365,13 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
         rows = "text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n"
         (tmp_path / name).write_text(rows)
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-c", WRONG_INPUTS]
-    done = subprocess.run(
-        command, env=environ, cwd=tmp_path, capture_output=True, text=True
-    )
+    done = python(WRONG_INPUTS, env=environ, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, out):
     def own(vectors, labels):
-        return torch.nn.functional.mse_loss(
+        return nn.functional.mse_loss(
             vectors[:, 0] @ vectors[:, 1], labels[:, None, None]
         )
 

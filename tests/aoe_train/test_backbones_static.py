@@ -1,23 +1,30 @@
 """Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
 
 import json
+from functools import partial
 
 import numpy as np
+import pytest
 from numpy.random import default_rng
-from safetensors.numpy import save_file
-from sentence_transformers import SentenceTransformer
+from safetensors.numpy import save, save_file
 from tokenizers import Tokenizer
 
 from aoe_train import export, index, search, train
 from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import load
-from tests.support.shorthand import approx, config_error, data_error, parametrize, table
+from tests.aoe_train.tiny import edit, load, sentence_transformer
+from tests.support.shorthand import approx, config_error, data_error, pair, table
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
 
 
-def static(folder, bert, *, path="", dense=False, cut=None):
+@pytest.fixture
+def static(bert, tmp_path):
+    """Writes a folder."""
+    return partial(write_static, tmp_path / "model", bert)
+
+
+def write_static(folder, bert, path="", dense=False, cut=None):
     """A folder as written by sentence-transformers, with a random table."""
     part = folder / path
     part.mkdir(parents=True)
@@ -31,9 +38,8 @@ def static(folder, bert, *, path="", dense=False, cut=None):
     kinds = ["StaticEmbedding", *(["Dense"] if dense else []), "Normalize"]
     places = [path, *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
     if dense:
-        (folder / places[1]).mkdir()
         shape = {"in_features": DIM, "out_features": 5, "bias": False}
-        (folder / places[1] / "config.json").write_text(json.dumps(shape))
+        edit(folder / places[1] / "config.json", **shape)
         matrix = default_rng(1).normal(size=(5, DIM)).astype(np.float32)
         save_file({"linear.weight": matrix}, folder / places[1] / "model.safetensors")
     write_modules(folder, kinds, places)
@@ -54,15 +60,19 @@ def write_modules(folder, kinds, places):
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
-@parametrize(
-    "form",
-    [{}, {"path": "0_StaticEmbedding"}, {"dense": True}, {"cut": 7}],
-    ids=["root", "part", "dense", "cut"],
+@table(
+    """
+    form
+    {}
+    {'path': '0_StaticEmbedding'}
+    {'dense': True}
+    {'cut': 7}
+    """
 )
-def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
-    folder = static(tmp_path / "model", bert, **form)
+def test_vectors_equal_sentence_transformers(static, form):
+    folder = static(**form)
     encoder = load(folder)
-    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
+    theirs = sentence_transformer(folder).encode(TEXTS)
     found = encoder.encode(TEXTS)
     assert np.abs(found - theirs).max() <= 1e-6
     assert (found[60:62] == 0).all()  # they have no token, and are no error
@@ -70,8 +80,8 @@ def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     assert encoder.encode("a dog") == approx(encoder.encode(["a dog", TEXTS[0]])[0])
 
 
-def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
-    folder = static(tmp_path / "model", bert)
+def test_model2vec_folders_with_mapping_and_weights(static):
+    folder = static()
     tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
     random = default_rng(2)
     parts = {
@@ -84,7 +94,7 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     (folder / "config.json").write_text(
         '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
     )
-    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
+    theirs = sentence_transformer(folder).encode(TEXTS)
     # Which rounds to float16 between.
     assert np.abs(load(folder).encode(TEXTS) - theirs).max() < 1e-3
     parts["mapping"][3] = 9
@@ -103,61 +113,46 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     {'precision': 'int8'} | fewer bits: not possible for a static model
     """,
 )
-def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
+def test_settings_that_need_a_network_are_refused(static, settings, named):
     with config_error(named):
-        load(static(tmp_path / "model", bert), **settings)
+        load(static(), **settings)
 
 
-def test_training_saving_and_export_are_refused(bert, tmp_path):
-    folder = static(tmp_path / "model", bert)
-    rows = [
-        {"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")}
-        for one in ("dog", "cat")
-    ]
-    out = {"out": tmp_path / "out"}
-    for call, message in (
-        (
-            lambda: train(rows * 8, backbone=folder, **out),
-            r"training: not possible .*`aoe distill`",
-        ),
-        (
-            lambda: load(folder).save(tmp_path / "out"),
-            "not possible for a static model",
-        ),
-        (lambda: export(folder, **out), "export: not possible for a static model"),
-    ):
-        with config_error(message):
-            call()
-        assert not (tmp_path / "out").exists()
+def test_training_saving_and_export_are_refused(static, out):
+    folder = static()
+    rows = [pair("a dog", "the dog"), pair("a dog", "the cat", 0)]
+    with config_error(r"training: not possible .*`aoe distill`"):
+        train(rows * 8, backbone=folder, out=out)
+    with config_error("not possible for a static model"):
+        load(folder).save(out)
+    with config_error("export: not possible for a static model"):
+        export(folder, out=out)
+    assert not out.exists()
 
 
-@parametrize(
-    "file, content, message",
-    [
-        (
-            "model.safetensors",
-            {"embedding.weight": np.zeros((5, DIM), np.float32)},
-            "vectors of 5 tokens, but the tokenizer has a token number",
-        ),
-        (
-            "model.safetensors",
-            {"other": np.zeros((5, DIM), np.float32)},
-            "contains no table",
-        ),
-        ("model.safetensors", b"\0" * 20, "no weights"),
-        ("tokenizer.json", b'{"version": "1.0"}', "no tokenizer"),
-    ],
+FIVE = np.zeros((5, DIM), np.float32)
+
+
+@table(
+    """
+    file, content, message
+    model.safetensors | FEW | vectors of 5 tokens, but the tokenizer has a token number
+    model.safetensors | OTHER | contains no table
+    model.safetensors | EMPTY | no weights
+    tokenizer.json | b'{"version": "1.0"}' | no tokenizer
+    """,
+    FEW=save({"embedding.weight": FIVE}),
+    OTHER=save({"other": FIVE}),
+    EMPTY=b"\0" * 20,
 )
-def test_damaged_folders(file, content, message, bert, tmp_path):
-    path = static(tmp_path / "model", bert) / file
-    path.write_bytes(content) if isinstance(content, bytes) else save_file(
-        content, path
-    )
+def test_damaged_folders(file, content, message, static):
+    folder = static()
+    (folder / file).write_bytes(content)
     with data_error(message):
-        load(tmp_path / "model")
+        load(folder)
 
 
-def test_an_index_accepts_a_static_model(bert, tmp_path, out):
-    index(sentences(30), model=static(tmp_path / "model", bert), out=out)
+def test_an_index_accepts_a_static_model(static, out):
+    index(sentences(30), model=static(), out=out)
     (hit,) = search(out, sentences(30)[4], by="model", top=1)
     assert (hit.place, hit.cosine) == (4, approx(1, abs=1e-5))

@@ -15,19 +15,29 @@ from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece
-from tests.support.shorthand import approx, module_fixture, parametrize, table
+from tests.support.shorthand import (
+    approx,
+    module_fixture,
+    parametrize,
+    table,
+    text_lines,
+)
 
-STRATEGIES = [
-    {"strategy": "shuffle"},
-    {"strategy": "length"},
-    {"strategy": "tokens", "max_tokens": 60},
-]
+
+def by_tokens(most):
+    return {"strategy": "tokens", "max_tokens": most}
 
 
-def batches_of(examples, lengths, size, **how):
+STRATEGIES = [{"strategy": "shuffle"}, {"strategy": "length"}, by_tokens(60)]
+
+
+def batches_of(examples, lengths, size, how=None, **others):
     """Batches with these settings."""
-    others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
-    return Planned(examples, lengths, size, BatchSettings(**how), **others)
+    return Planned(examples, lengths, size, BatchSettings(**how or {}), **others)
+
+
+def alone(batches, **place):
+    return Mixture([batches], [1], MixSettings(), **place)
 
 
 def make(count, kind="positive", seed=0):
@@ -56,11 +66,8 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(
     count, share, world, how, epoch
 ):
     examples, lengths = make(count, "binary")
-    whole = batches_of(examples, lengths, share * world, **how, world=world, seed=3)
-    ranks = [
-        Mixture([whole], [1], MixSettings(), world=world, rank=rank)
-        for rank in range(world)
-    ]
+    whole = batches_of(examples, lengths, share * world, how, world=world, seed=3)
+    ranks = [alone(whole, world=world, rank=rank) for rank in range(world)]
     for sampler in ranks:
         sampler.set_epoch(epoch)
     found = [batch.tolist() for batch in whole.plan(epoch)]
@@ -79,7 +86,7 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(
 @parametrize("how", STRATEGIES)
 def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
-        sampler = batches_of(*make(300, "binary"), 8, seed=seed, **how)
+        sampler = batches_of(*make(300, "binary"), 8, how, seed=seed)
         return [[rows.tolist() for rows in sampler.plan(epoch)] for epoch in epochs]
 
     first, second, third = plans(1)
@@ -91,13 +98,9 @@ def test_plan_depends_only_on_seed_and_epoch(how):
 
 def one_could_give(batches, labels):
     """Whether a batch with two labels could give a row to a batch with one label."""
-    alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
-    return (
-        bool(alone)
-        and max(
-            np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches
-        )
-        > 1
+    same = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
+    return bool(same) and any(
+        np.count_nonzero(labels[rows] != labels[same[0][0]]) > 1 for rows in batches
     )
 
 
@@ -105,7 +108,7 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
     examples, lengths = make(4000)
     tokens = lengths[examples.rows].sum(axis=1)
     plain, *grouped = (
-        batches_of(examples, lengths, 16, **how).plan(0) for how in STRATEGIES
+        batches_of(examples, lengths, 16, how).plan(0) for how in STRATEGIES
     )
 
     def padding(plan):
@@ -116,8 +119,8 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
         first, *sums = (tokens[rows].sum() for rows in plan)
         assert first >= max(sums)
         middles = [np.median(tokens[rows]) for rows in plan[1:]]
-        order = np.corrcoef(np.arange(len(middles)), middles)[0, 1]
-        assert abs(order) < 0.2  # no order of length
+        order = np.corrcoef(range(len(middles)), middles)
+        assert abs(order[0, 1]) < 0.2  # no order of length
 
 
 @table(
@@ -130,21 +133,18 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
     """,
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
-    assert (
-        budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
-    )
+    found = budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world)
+    assert found.tolist() == cuts
 
 
 def test_budget_ignores_absent_negatives():
     rows = np.array([[0, 1, 2, 3], [4, 5, 6, ABSENT], [7, 8, 9, ABSENT]])
     wide = Examples([*"0123456789"], rows, None, "triplet")
     lengths = np.array([1, 2, 3, 4, 1, 1, 1, 2, 2, 9])  # rows of 10, 3 and 13 tokens
-    plan = batches_of(wide, lengths, 3, strategy="tokens", max_tokens=13).plan(0)
+    plan = batches_of(wide, lengths, 3, by_tokens(13)).plan(0)
     assert sorted(sorted(batch) for batch in plan) == [[0, 1], [2]]
     single = Examples([*"abcd"], np.arange(4).reshape(-1, 1), None, "single")
-    plan = batches_of(single, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(
-        0
-    )
+    plan = batches_of(single, np.full(4, 5), 4, by_tokens(20)).plan(0)
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
 
 
@@ -165,11 +165,18 @@ def test_mix_labels_leaves_no_avoidable_single_label(wanted):
     assert not one_could_give(batches, labels)
 
 
-WORDS = ["cat", "the cat", "a cat", "the red cat", "a dog in the city", "dog"]
+WORDS = text_lines("""
+    cat
+    the cat
+    a cat
+    the red cat
+    a dog in the city
+    dog
+""")
 PAIRS = Examples(
     WORDS,
     np.array([[0, 1], [1, 1], [4, 0], [2, 5], [3, 1]]),
-    np.array([1, 0, 0.5, 3, 2], np.float32),
+    np.float32([1, 0, 0.5, 3, 2]),
     "graded",
 )
 
@@ -221,9 +228,7 @@ def test_absent_negatives_are_not_in_the_batch(store):
 
 def test_statistics_ignore_absent_negatives(store):
     lengths = store.lengths
-    plan = describe(
-        Mixture([batches_of(WIDE, lengths, 2)], [1], MixSettings()), [store]
-    )
+    plan = describe(alone(batches_of(WIDE, lengths, 2)), [store])
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     padded = 2 * (
         max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1]
@@ -241,7 +246,7 @@ def test_single_texts_are_encoded_twice(store):
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
     for views, times in ((True, 2), (False, 1)):
         batches = batches_of(whole, store.lengths, 6, views=views)
-        plan = describe(Mixture([batches], [1], MixSettings()), [store])
+        plan = describe(alone(batches), [store])
         ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
 
@@ -250,16 +255,13 @@ SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
-def mixture(rows, *, weights=None, batch=4, **flags):
-    dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
-    rank = flags.pop("rank", None)
+def mixture(rows, weights=None, batch=4, world=1, rank=None, **flags):
     each = [
-        batches_of(*make(count, seed=place), batch, **dealt)
+        batches_of(*make(count, seed=place), batch, world=world)
         for place, count in enumerate(rows)
     ]
-    return Mixture(
-        each, weights or [1] * len(rows), MixSettings(**flags), rank=rank, **dealt
-    )
+    mix = MixSettings(**flags)
+    return Mixture(each, weights or [1] * len(rows), mix, rank=rank, world=world)
 
 
 @given(SIZES, ORDERS, st.integers(0, 9))
@@ -297,10 +299,7 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     for own, batches in zip(found, made.batches, strict=True):
         expected = chain.from_iterable(map(batches.plan, count()))
         assert all(map(np.array_equal, own, expected))
-    whole = [
-        seen / len(batches)
-        for seen, batches in zip(made.counts, made.batches, strict=True)
-    ]
+    whole = np.divide(made.counts, [*map(len, made.batches)])
     assert max(whole) <= 1 if until == "shortest" else min(whole) >= 1
     assert 1 in whole
 
@@ -330,13 +329,11 @@ def test_repeated_and_waiting_rows_are_counted():
     assert made.rows_seen(3) == 3 * 50
     short = mixture([10, 30], batch=5, order="round-robin").epoch_share(1)
     assert short["rows_waiting"] == 20
-    assert (
-        format_epoch_share(one)
-        == "4 batches an epoch, 2 times each row (10 rows repeat)"
-    )
-    assert format_epoch_share(two) == "6 batches an epoch, each row once"
-    waiting = "2 batches an epoch, 10 rows (20 wait for a later epoch)"
-    assert format_epoch_share(short) == waiting
+    assert [format_epoch_share(share) for share in (one, two, short)] == [
+        "4 batches an epoch, 2 times each row (10 rows repeat)",
+        "6 batches an epoch, each row once",
+        "2 batches an epoch, 10 rows (20 wait for a later epoch)",
+    ]
 
 
 def test_rows_are_numbered_over_all_datasets():

@@ -1,7 +1,6 @@
 """Limited builds of torch, each simulated in its own process, and memory of products."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from aoe_train import Encoder
+from tests.aoe_train.shorthand import python
 
 _WITHOUT_ONEDNN = """
 class Nothing:
@@ -34,6 +34,7 @@ sys.modules["resource"] = None
 """
 _ENCODE = """
 from aoe_train import Encoder
+from tests.aoe_train.shorthand import python
 import numpy as np
 vectors = Encoder.load(sys.argv[1]).encode(["a cat is playing", "the boat"])
 assert vectors.shape == (2, 32) and np.isfinite(vectors).all()
@@ -48,13 +49,7 @@ assert not is_sharded(torch.nn.Linear(2, 2))
 
 
 def run(build, use, *arguments):
-    script = [
-        sys.executable,
-        "-c",
-        f"import sys\nimport torch\n{build}\n{use}",
-        *map(str, arguments),
-    ]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    done = python(f"import sys\nimport torch\n{build}\n{use}", *arguments)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -99,8 +94,4 @@ def test_products_of_new_sizes_do_not_leak_memory():
     names = ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY")
     environ = {name: value for name, value in os.environ.items() if name not in names}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [sys.executable, "-c", GROWTH]
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=True
-    )
-    assert float(done.stdout) < 4
+    assert float(python(GROWTH, env=environ, check=True).stdout) < 4

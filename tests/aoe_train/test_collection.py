@@ -13,31 +13,31 @@ from aoe_train import (
     sample_pairs,
     search_every,
 )
-from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
-from pairkit import ConfigError, DataError
-from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import save_bert
-from tests.support.shorthand import approx, config_error, parametrize, table, values
+from tests.aoe_train.shorthand import figures
+from tests.aoe_train.shorthand import index as build
+from tests.aoe_train.test_search import pairs, sentences
+from tests.aoe_train.tiny import save_bert, unit, write_lines
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
-
-
-def unit(vector):
-    return vector / np.linalg.norm(vector)
 
 
 def grouped(seed=0):
     """Vectors of length 1 in twenty groups of ten, with more noise than group, and the groups."""
     random = np.random.default_rng(seed)
     groups = np.repeat(np.arange(20), 10)
-    noisy = (
-        random.standard_normal((20, 32))[groups]
-        + 1.5 * random.standard_normal((200, 32))
-        + 2
-    )
-    return np.array([unit(vector) for vector in noisy], np.float32), groups
+    centres = random.standard_normal((20, 32))[groups]
+    noisy = centres + 1.5 * random.standard_normal((200, 32)) + 2
+    return unit(noisy).astype(np.float32), groups
 
 
 @parametrize("purpose", PURPOSES)
@@ -45,21 +45,18 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     vectors, _ = grouped()
     queries = grouped(1)[0][:5]
     centre = vectors.mean(axis=0)
-    centred = [unit(vector - centre) for vector in vectors]
-    wanted = []
-    for query in [*queries, *vectors[:5]]:
-        moved = unit(query - centre)
-        # A text isn't its own neighbour.
-        others = [other for other in centred if other @ moved < 0.9999]
-        # Sqrt(200) / 4.
-        nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]
-        wanted.append(
-            unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved
-        )
-    found = Collection(vectors, purpose).transform(
-        np.concatenate([queries, vectors[:5]])
-    )
-    assert found == approx(np.array(wanted), abs=1e-5)
+    centred = unit(vectors - centre)
+    asked = np.concatenate([queries, vectors[:5]])
+    wanted = unit(asked - centre)
+    if purpose == "group":
+        for moved in wanted:
+            # A text isn't its own neighbour.
+            others = [other for other in centred if other @ moved < 0.9999]
+            # Sqrt(200) / 4.
+            nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]
+            moved += np.mean(nearest, axis=0)
+    found = Collection(vectors, purpose).transform(asked)
+    assert found == approx(unit(wanted), abs=1e-5)
 
 
 def test_a_large_collection_is_represented_by_a_sample():
@@ -83,17 +80,13 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(
     assert not (out / "searched.npy").exists()
     for purpose in PURPOSES:
         made = build(TEXTS, out=out, purpose=purpose, **options)
-        assert (made.purpose, made.encoded) == (
-            purpose,
-            0 if quantize == "float32" else len(TEXTS),
-        )
+        assert made.purpose == purpose
+        assert made.encoded == (0 if quantize == "float32" else len(TEXTS))
         fresh = tmp_path / purpose
         build(TEXTS, out=fresh, purpose=purpose, **options)
         for name in ("vectors.npy", "searched.npy", "index.json"):
             assert (out / name).read_bytes() == (fresh / name).read_bytes()
-        assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (
-            quantize == "int8"
-        )
+        assert (out / "searched-ranges.npy").exists() == (quantize == "int8")
     more = build([*TEXTS, "the new boat"], out=out, **options)
     assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
     assert more.examples == []  # they were shown before
@@ -109,7 +102,7 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
             match | 0.75
             """):
         out = tmp_path / purpose
-        build(TEXTS, model=bert, out=out, purpose=purpose)
+        build(TEXTS, bert, out, purpose=purpose)
         index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
         assert (hit.place, hit.cosine) == (7, approx(1, abs=1e-4))
@@ -124,7 +117,7 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
 
 
 def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_path):
-    made = build(TEXTS, model=bert, out=out, purpose="match")
+    made = build(TEXTS, bert, out, purpose="match")
     found = {}
     for by in ("model", "both"):
         hits = search_every(out, by=by, top=1).hits
@@ -133,67 +126,53 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_p
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
         place = TEXTS.index(example.text)
-        assert (example.by_model, example.by_both) == (
-            found["model"][place],
-            found["both"][place],
-        )
+        assert example.by_model == found["model"][place]
+        assert example.by_both == found["both"][place]
         assert example.by_model != example.by_both
     assert made.to_dict()["examples"][0]["by_both"] == made.examples[0].by_both
     assert f"  text  {made.examples[0].text}" in made.notes()
-    assert not build(TEXTS, model=bert, out=tmp_path / "plain").examples
+    assert not build(TEXTS, bert, tmp_path / "plain").examples
 
 
 @parametrize("kind", ["flat", "hnsw"])
 def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
-    build(TEXTS, model=bert, out=tmp_path / "plain")
-    made = build(TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind)
+    build(TEXTS, bert, tmp_path / "plain")
+    made = build(TEXTS, bert, tmp_path / "group", purpose="group", kind=kind)
     assert made.recall > 0.9
     wanted, found = (
         duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
         for name in ("plain", "group")
     )
-    assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
+    assert pairs(found) == pairs(wanted)
     assert found["cosine"].to_numpy() == approx(wanted["cosine"].to_numpy(), abs=1e-5)
 
 
 def test_evaluation_follows_the_purpose():
     vectors, groups = grouped()
-    rows = pl.DataFrame(
-        {
-            "text": [f"text {number}" for number in range(200)],
-            "group": groups.astype(str),
-        }
-    )
+    texts = [f"text {number}" for number in range(200)]
+    rows = pl.DataFrame({"text": texts, "group": groups.astype(str)})
 
     def model(texts):
         return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
 
     for purpose in (None, *PURPOSES):
         compared = (
-            vectors
-            if purpose is None
-            else Collection(vectors, purpose).transform(vectors)
+            Collection(vectors, purpose).transform(vectors) if purpose else vectors
         )
         cosines = compared @ compared.T
         np.fill_diagonal(cosines, -1)
-        options = {
-            "columns": {"text": "text", "group": "group"},
-            "purpose": purpose,
-            "resamples": 0,
-        }
-        (scores,) = evaluate(model, data=rows, **options).to_dict().values()
-        assert scores["P@1"] == approx(
-            (groups[cosines.argmax(axis=1)] == groups).mean()
-        )
+        options = {"columns": {"text": "text", "group": "group"}, "purpose": purpose}
+        scores = figures(evaluate(model, data=rows, resamples=0, **options))
+        of_nearest = groups[cosines.argmax(axis=1)]
+        assert scores["P@1"] == approx((of_nearest == groups).mean())
 
 
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     out = tmp_path / "index"
-    build(TEXTS, model=bert, out=out, purpose="group")
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS))
+    build(TEXTS, bert, out, purpose="group")
+    texts = write_lines(tmp_path / "texts.txt", TEXTS)
     options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)
@@ -219,40 +198,39 @@ def test_a_collection_that_does_not_fit_is_refused(
     bert, tmp_path, monkeypatch, change, words
 ):
     monkeypatch.chdir(tmp_path)
-    build(TEXTS, model=bert, out="index", purpose="group")
-    build(TEXTS, model=bert, out="plain")
+    build(TEXTS, bert, "index", purpose="group")
+    build(TEXTS, bert, "plain")
     save_bert(tmp_path / "other", seed=9)
     with config_error(words):
         encode(TEXTS, **{"model": bert, "collection": "index", **change})
 
 
 def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path):
-    build(TEXTS, model=bert, out=out, purpose="group")
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    how = {"collection": out, "out": tmp_path / "vectors.npy", "workers": 2}
+    build(TEXTS, bert, out, purpose="group")
+    (tmp_path / "texts.txt").write_text("a dog")
+    how = {"model": bert, "collection": out, "workers": 2}
     with config_error("encodes in one process"):
-        encode(tmp_path / "texts.txt", model=bert, **how)
+        encode(tmp_path / "texts.txt", out=tmp_path / "vectors.npy", **how)
 
 
-@parametrize(
-    "texts, purpose, error, words",
-    [
-        (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
-        (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
-    ],
+@table(
+    """
+    count, purpose, error, words
+    49 | group | DataError | needs at least 50 texts
+    80 | groups | ConfigError | expected 'group', 'search' or 'match'
+    """
 )
 def test_a_purpose_that_does_not_fit_is_refused(
-    bert, out, texts, purpose, error, words
+    bert, out, count, purpose, error, words
 ):
-    with pytest.raises(error, match=words):
-        build(texts, model=bert, out=out, purpose=purpose)
+    with raises(error, match=words):
+        build(TEXTS[:count], bert, out, purpose=purpose)
     assert not out.exists()
 
 
 def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
-    prompts = {"query": "the man: ", "document": "a car: "}
-    prompted = Encoder.load(bert, prompts=prompts)
-    build(TEXTS, model=prompted, out=out, purpose="group")
+    prompted = Encoder.load(bert, prompts={"query": "the man: ", "document": "a car: "})
+    build(TEXTS, prompted, out, purpose="group")
     options = {"model": prompted, "collection": out}
     assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
     query = encode(TEXTS, prompt_name="query", **options)
@@ -260,10 +238,9 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
 
 
 def test_purposes_that_evaluation_cannot_follow_are_refused(bert, tmp_path):
-    models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs.with_columns(
-        label=pl.lit(1.0)
-    )
+    sheet = sample_pairs(
+        TEXTS, model=[bert, save_bert(tmp_path / "other", seed=9)], queries=TEXTS
+    ).pairs.with_columns(label=1.0)
     with config_error("compares full vectors"):
         evaluate(bert, data=TEXTS, purpose="group", dim=[8])
     with config_error("give it to `aoe sample-pairs`"):

@@ -1,19 +1,26 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
 import shutil
+from itertools import product
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, LlamaModel
 
-import aoe_train
-from tests.aoe_train.tiny import edit, load, read_json, save_llama
+from tests.aoe_train.test_dense_layers import fit
+from tests.aoe_train.tiny import (
+    edit,
+    load,
+    read_json,
+    save_llama,
+    sentence_transformer,
+)
 from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     values,
 )
@@ -24,25 +31,14 @@ TEXTS = [
     "no",
     "bread or apple " * 30,
 ]
-ROWS = [
-    {"text1": text, "text2": other, "label": float(text == other)}
-    for text in TEXTS
-    for other in TEXTS
-]
+ROWS = [pair(one, other, float(one == other)) for one, other in product(TEXTS, TEXTS)]
 
 
-def train(backbone, out, **options):
+def train(backbone, out, epochs=2, **settings):
     """Train adapters for a few steps."""
-    settings = {
-        "encoder.pooling": "last",
-        "lora.rank": 4,
-        "lora.dropout": 0,
-        **options.pop("settings", {}),
-    }
-    how = {"epochs": 2, "batch_size": 4, "lr": 0.02, "lora": True, "prompts": "{text}"}
-    how |= {"preset": "cosent", **options}
-    run = aoe_train.train(ROWS, backbone=backbone, out=out, settings=settings, **how)
-    return run.encoder
+    given = {"encoder.pooling": "last", "lora.rank": 4, "lora.dropout": 0, **settings}
+    how = {"lora": True, "prompts": "{text}", "epochs": epochs, "lr": 0.02}
+    return fit(backbone, out, settings=given, data=ROWS, **how).encoder
 
 
 @module_fixture
@@ -79,8 +75,7 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(
     tuned, tmp_path
 ):
     expected = load(tuned).encode(TEXTS)
-    theirs = SentenceTransformer(str(tuned)).encode(TEXTS)
-    assert abs(theirs - expected).max() < 1e-5
+    assert abs(sentence_transformer(tuned).encode(TEXTS) - expected).max() < 1e-5
     damaged = shutil.copytree(tuned, tmp_path / "damaged")
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]
@@ -97,7 +92,7 @@ def test_impossible_adapters(llama, out, monkeypatch):
             {'lora.four_bit': True} | four_bit needs a CUDA device
             """):
         with config_error(message):
-            train(llama, out, settings=settings)
+            train(llama, out, **settings)
 
 
 def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
@@ -111,10 +106,8 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     (kept / "refs" / "main").write_text("a" * 40)
     encoder = train("org/llama", tmp_path / "adapters", epochs=1)
     about = read_json(tmp_path / "adapters/adapter_config.json")
-    assert (about["base_model_name_or_path"], about["revision"]) == (
-        "org/llama",
-        "a" * 40,
-    )
+    assert about["base_model_name_or_path"] == "org/llama"
+    assert about["revision"] == "a" * 40
     # A new commit doesn't change the base of the adapters.
     (kept / "refs" / "main").write_text("b" * 40)
     again = load(tmp_path / "adapters")
@@ -134,10 +127,11 @@ def test_bidirectional_attention_ignores_padding(llama, attention):
     mask = torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
     padded = torch.nn.functional.pad(ids, (0, 3), value=5)
     with torch.no_grad():
-        found = backbone(input_ids=padded, attention_mask=mask)
-        expected = backbone(input_ids=ids, attention_mask=torch.ones_like(ids))
-    difference = found.last_hidden_state[:, 0] - expected.last_hidden_state[:, 0]
-    assert abs(difference).max() < 1e-5
+        found, expected = (
+            backbone(input_ids=given, attention_mask=ones).last_hidden_state[:, 0]
+            for given, ones in ((padded, mask), (ids, torch.ones_like(ids)))
+        )
+    assert abs(found - expected).max() < 1e-5
 
 
 def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
@@ -165,7 +159,7 @@ def test_the_padding_token_is_an_existing_token(llama, out):
 )
 def test_qlora_learns(llama, tmp_path):
     pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
-    train(llama, tmp_path / "m", settings={"lora.four_bit": True})
+    train(llama, tmp_path / "m", **{"lora.four_bit": True})
     assert any(
         weight.any()
         for name, weight in load_file(tmp_path / "m/adapter_model.safetensors").items()

@@ -1,8 +1,8 @@
 """Dense layers and T5: loaded from sentence-transformers, and saved for it."""
 
-import json
 import shutil
 from functools import cache, partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,9 +14,10 @@ from torch import nn
 from transformers import AutoTokenizer, T5EncoderModel
 
 from aoe_train import encode, export, train
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError
 from tests.aoe_train.tiny import (
     difference,
+    edit,
     load,
     probes,
     read_json,
@@ -24,24 +25,44 @@ from tests.aoe_train.tiny import (
     save_gemma,
     save_llama,
     save_t5,
+    sentence_transformer,
 )
-from tests.support.shorthand import config_error, module_fixture, parametrize, raises
+from tests.support.shorthand import (
+    config_error,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
-PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
-SCORES = (1.0, 0.2, 0.9, 0.4, 0.0, 0.8, 0.3, 0.7)
 ROWS = [
     {
         "text1": f"a {one} cat is playing",
         "text2": f"the {two} cat is eating",
         "score": score,
     }
-    for (one, two), score in zip(
-        (pair.split("-") for pair in PAIRS.split()), SCORES, strict=True
-    )
+    for one, two, score in values("""
+        large | large | 1.0
+        small | large | 0.2
+        red | red | 0.9
+        blue | red | 0.4
+        old | new | 0.0
+        slow | slow | 0.8
+        fast | slow | 0.3
+        new | new | 0.7
+    """)
 ]
-QUICK = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent"}
-QUICK["settings"] = {"log.checkpoint_steps": 1}
+
+
+SAVING = {"log.checkpoint_steps": 1}
+
+
+def fit(backbone, out, data=ROWS, **how):
+    """Train a few steps."""
+    given = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent", **how}
+    return train(data, backbone=backbone, out=out, **given)
 
 
 added = partial(Dense, 32, use_residual=True)
@@ -88,7 +109,7 @@ def folders(tmp_path_factory):
 
 
 def theirs(folder):
-    return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
+    return sentence_transformer(folder).encode(TEXTS, batch_size=3)
 
 
 @parametrize("kind", KINDS)
@@ -107,16 +128,18 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     assert again.settings == ours.settings
 
 
-@parametrize(
-    "kind, lora",
-    [("labse", False), ("gemma", False), ("residual", True)],
-    ids=["bert", "gemma", "lora"],
+@table(
+    """
+    kind, lora
+    labse | False
+    gemma | False
+    residual | True
+    """
 )
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_path):
     """With adapters, dense layers are trained as a whole."""
     before = load(folders(kind))
-    run = train(ROWS, backbone=folders(kind), out=out, lora=lora, **QUICK)
-    trained = run.encoder
+    trained = fit(folders(kind), out, lora=lora, settings=SAVING).encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
     assert all(
@@ -145,14 +168,12 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     )
     graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")
     inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
-    assert (
-        difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
-    )
+    (found,) = graph.run(["sentence_embedding"], inputs)
+    assert difference(found, theirs(folder)) < 1e-5
     listed = read_json(tmp_path / "graph/modules.json")
-    assert [
-        (tmp_path / "graph" / one["path"] / "config.json").is_file()
-        for one in listed[1:]
-    ] == [True] * 3
+    assert len(listed) == 4
+    for one in listed[1:]:
+        assert (tmp_path / "graph" / one["path"] / "config.json").is_file()
     # Cosines are almost equal here.
     monkeypatch.setattr("aoe_train.exporting.onnx._MIN_AGREEMENT", -1)
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
@@ -165,71 +186,52 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
 
 
 def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
-    settings = {
-        **QUICK["settings"],
-        "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}],
-    }
-    options = {**QUICK, "settings": settings}
-    run = train(ROWS, backbone=bert, out=out, **options)
+    dense = [{"size": 8, "activation": "tanh", "bias": False}]
+    options = {"settings": SAVING | {"encoder.dense": dense}}
+    run = fit(bert, out, **options)
     assert run.encoder.dim == 8
     assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
     config = read_json(tmp_path / "m/dense_1/config.json")
-    assert (config["in_features"], config["out_features"], config["bias"]) == (
-        32,
-        8,
-        False,
-    )
+    assert (config["in_features"], config["out_features"]) == (32, 8)
+    assert config["bias"] is False
     told = []
     options["progress"] = lambda at: told.append(at.stage)
-    assert train(ROWS, backbone=bert, out=out, **options).steps == run.steps
+    assert fit(bert, out, **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
 
 
-@parametrize(
-    "given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]]
+@table(
+    """
+    given
+    [0]
+    ['x']
+    [{'size': 8, 'activation': 'os.system'}]
+    1.5
+    [True, {}]
+    """
 )
 def test_invalid_layers(given, bert):
     with raises(ConfigError):
         load(bert, dense=given)
 
 
-def damaged(folder, **changes):
-    config = read_json(folder / "2_Dense/config.json")
-    (folder / "2_Dense/config.json").write_text(json.dumps({**config, **changes}))
-
-
-WEIGHTS = "2_Dense/model.safetensors"
-
-
-@parametrize(
-    "harm, error, message",
-    [
-        (
-            lambda folder: (folder / WEIGHTS).rename(
-                folder / "2_Dense/pytorch_model.bin"
-            ),
-            ConfigError,
-            r"its only weights are pytorch_model.bin, a pickle",
-        ),
-        (
-            lambda folder: (folder / WEIGHTS).unlink(),
-            DataError,
-            r"2_Dense.model\.safetensors: not readable",
-        ),
-        (
-            lambda folder: damaged(folder, out_features=8),
-            DataError,
-            "expected weights of the shapes",
-        ),
-        (
-            lambda at: damaged(at, module_input_name="token_embeddings"),
-            ConfigError,
-            "a Dense layer on token",
-        ),
-    ],
+@table(
+    r"""
+    harm, error, message
+    PICKLED | ConfigError | its only weights are pytorch_model.bin, a pickle
+    LOST | DataError | 2_Dense.model\.safetensors: not readable
+    {'out_features': 8} | DataError | expected weights of the shapes
+    {'module_input_name': 'token_embeddings'} | ConfigError | a Dense layer on token
+    """,
+    PICKLED=lambda layer: layer.rename(layer.with_name("pytorch_model.bin")),
+    LOST=Path.unlink,
 )
 def test_what_is_refused(harm, error, message, folders, out):
-    harm(shutil.copytree(folders("labse"), out))
+    layer = shutil.copytree(folders("labse"), out) / "2_Dense"
+    if callable(harm):
+        harm(layer / "model.safetensors")
+    else:
+        edit(layer / "config.json", **harm)
     with raises(error, match=message):
         load(out)
     with config_error(r"has its own dense layers; leave encoder\.dense out"):
@@ -237,13 +239,10 @@ def test_what_is_refused(harm, error, message, folders, out):
 
 
 @parametrize("normalizes", [True, False])
-def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
+def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
-    modules = [
-        Transformer(str(bert), max_seq_length=40),
-        Pooling(32, "mean"),
-        *[Normalize()] * normalizes,
-    ]
+    pooled = [Transformer(str(bert), max_seq_length=40), Pooling(32, "mean")]
+    modules = [*pooled, *[Normalize()] * normalizes]
     model = SentenceTransformer(modules=modules, truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
     ours = load(tmp_path / "theirs")
@@ -251,32 +250,22 @@ def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     ours.save(out)
     for encoder in (ours, load(out)):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
-        asked = {"normalize_embeddings": True, "truncate_dim": 20}
-        assert (
-            difference(
-                encoder.encode(TEXTS, dim=20, normalize=True),
-                model.encode(TEXTS, **asked),
-            )
-            < 1e-6
-        )
-        scaled = model.encode(TEXTS, normalize_embeddings=True)
-        assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
+        for how, asked in (({"dim": 20}, {"truncate_dim": 20}), ({}, {})):
+            expected = model.encode(TEXTS, normalize_embeddings=True, **asked)
+            found = encoder.encode(TEXTS, normalize=True, **how)
+            assert difference(found, expected) < 1e-6
     assert difference(theirs(out), model.encode(TEXTS)) < 1e-6
-    found = encode(TEXTS, model=ours)
-    assert (found == ours.encode(TEXTS)).all()
+    assert (encode(TEXTS, model=ours) == ours.encode(TEXTS)).all()
     with config_error("dim 33: this model's vectors have 32 dimensions"):
         load(bert, dim=33)
 
 
 def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
-    how = {
-        **QUICK,
-        "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"},
-    }
-    assert train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
+    how = {"settings": SAVING | {"encoder.dim": 8, "encoder.pooling": "avg"}}
+    assert fit(bert, tmp_path / "m", **how).encoder.dim == 8
     with config_error(r"objective.dims 32: this backbone's vectors have 8"):
-        train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
+        fit(bert, tmp_path / "n", dims=[32, 8], **how)
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):

@@ -1,9 +1,7 @@
 """The first layers of a model: the same vectors as in training and in sentence-transformers."""
 
-from sentence_transformers import SentenceTransformer
-
-from aoe_train import encode, evaluate, export, train
-from tests.aoe_train.test_dense_layers import ROWS
+from aoe_train import encode, evaluate, export
+from tests.aoe_train.test_dense_layers import ROWS, fit
 from tests.aoe_train.tiny import (
     difference,
     load,
@@ -11,8 +9,15 @@ from tests.aoe_train.tiny import (
     save_gemma,
     save_llama,
     save_t5,
+    sentence_transformer,
 )
-from tests.support.shorthand import config_error, module_fixture, parametrize, table
+from tests.support.shorthand import (
+    config_error,
+    module_fixture,
+    parametrize,
+    table,
+    values,
+)
 
 TEXTS = [
     "a cat is playing",
@@ -20,15 +25,6 @@ TEXTS = [
     "a large blue car is on the road with a small bird",
 ]
 SAVE = {"bert": save_bert, "llama": save_llama, "gemma": save_gemma, "t5": save_t5}
-DEEP = {
-    "preset": "cosent",
-    "epochs": 2,
-    "batch_size": 4,
-    "lr": 1e-3,
-    "layers": "all",
-    "dims": [32, 8],
-    "settings": {"objective.align": 0.5, "log.checkpoint_steps": 1},
-}
 
 
 @table(
@@ -44,14 +40,12 @@ def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path / "m", layers=3)
     cut = load(folder, pooling=pooling, layers=2)
     assert layers_of(cut) == 2
-    assert (
-        difference(load(folder, pooling=pooling).encode(TEXTS), cut.encode(TEXTS)) > 0
-    )
+    whole = load(folder, pooling=pooling).encode(TEXTS)
+    assert difference(whole, cut.encode(TEXTS)) > 0
     cut.save(tmp_path / "cut")
-    again = load(tmp_path / "cut")
-    assert difference(again.encode(TEXTS), cut.encode(TEXTS)) < 1e-6
+    assert difference(load(tmp_path / "cut").encode(TEXTS), cut.encode(TEXTS)) < 1e-6
     if name != "llama":  # its tokenizer has no padding token
-        theirs = SentenceTransformer(str(tmp_path / "cut")).encode(TEXTS)
+        theirs = sentence_transformer(tmp_path / "cut").encode(TEXTS)
         assert difference(theirs, cut.encode(TEXTS)) < 1e-6
 
 
@@ -80,15 +74,13 @@ def three(tmp_path_factory):
 
 def test_adapters_of_some_layers(three, out, tmp_path):
     settings = {"encoder.layers": 2, "lora.rank": 2}
-    options = {**DEEP, "layers": None, "dims": None, "settings": settings}
-    run = train(ROWS, backbone=three, out=out, lora=True, **options)
+    run = fit(three, out, lora=True, settings=settings)
     again = load(out)
     assert layers_of(again) == 2
     assert (again.encode(TEXTS) == run.encoder.encode(TEXTS)).all()
-    theirs = SentenceTransformer(str(out), trust_remote_code=True)
+    theirs = sentence_transformer(out, trust_remote_code=True)
     assert difference(theirs.encode(TEXTS), again.encode(TEXTS)) < 1e-6
-    done = export(out, out=tmp_path / "one", layers=1)
-    assert done.merged
+    assert export(out, out=tmp_path / "one", layers=1).merged
     assert layers_of(load(tmp_path / "one")) == 1
 
 
@@ -96,12 +88,8 @@ def test_one_table_of_layers_and_sizes(bert):
     options = {"data": ROWS, "resamples": 0}
     table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
-    assert [(one["layers"], one["dim"]) for one in told] == [
-        (2, 32),
-        (2, 8),
-        (1, 32),
-        (1, 8),
-    ]
+    sizes = [(one["layers"], one["dim"]) for one in told]
+    assert sizes == [(2, 32), (2, 8), (1, 32), (1, 8)]
     assert [*table.to_polars()["layers"].unique().sort()] == [1, 2]
     (grid,) = table.tables()
     assert "layers" in str(grid)
@@ -109,16 +97,16 @@ def test_one_table_of_layers_and_sizes(bert):
     assert [one["tasks"] for one in told[:2]] == [one["tasks"] for one in alone]
     assert told[2]["tasks"] != told[0]["tasks"]
     assert "layers" not in alone[0]
-    for model, given, message in (
-        (
-            "m",
-            {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"},
-            "can't be set for an endpoint",
-        ),
-        (bert, {"quantize": "int4"}, "quantize = 'int4': expected"),
-        (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
-        (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
-        (load(bert), {"layers": 1}, "layers can't be set for a loaded Encoder"),
+    for model, given, message in values(
+        """
+            m | {'layers': 1, 'endpoint': 'http://127.0.0.1:1/v1'} | can't be set for an endpoint
+            BERT | {'quantize': 'int4'} | quantize = 'int4': expected
+            BERT | {'dim': 64} | dim 64: this model's vectors have 32 dimensions
+            BERT | {'dim': 8, 'against': 'minilm'} | against= compares full vectors
+            LOADED | {'layers': 1} | layers can't be set for a loaded Encoder
+            """,
+        BERT=bert,
+        LOADED=load(bert),
     ):
         with config_error(message):
             evaluate(model, **given, **options)
@@ -134,8 +122,7 @@ def test_one_table_of_layers_and_sizes(bert):
 )
 def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     backbone = SAVE[name](tmp_path / "m", layers=3)
-    how = {**DEEP, "layers": None, "dims": None, "settings": {"optim.average": 0}}
-    train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
+    fit(backbone, tmp_path / "out", top_layers=1, settings={"optim.average": 0})
     before, found = (load(tmp_path / folder).model.backbone for folder in ("m", "out"))
     moved = {
         key

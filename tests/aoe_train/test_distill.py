@@ -1,15 +1,12 @@
 """Distillation: the fit equals a dense solution, and sentence-transformers reads the folder."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sentence_transformers import SentenceTransformer
 
-from aoe_train import Encoder, distill, evaluate
+from aoe_train import distill, evaluate
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -18,9 +15,17 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.shorthand import aoe_json
 from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
+from tests.aoe_train.tiny import (
+    bytelevel,
+    card_of,
+    load,
+    read_json,
+    sentence_transformer,
+    wordpiece,
+    write_lines,
+)
 from tests.support.shorthand import approx, config_error, data_error, parametrize
 
 
@@ -74,19 +79,17 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
 
 @pytest.fixture
 def texts(tmp_path):
-    path = tmp_path / "texts.txt"
-    path.write_text("\n".join(sentences(300)))
-    return path
+    return write_lines(tmp_path / "texts.txt", sentences(300))
 
 
 @parametrize("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
-    theirs = SentenceTransformer(str(tmp_path / "static"))
+    theirs = sentence_transformer(tmp_path / "static")
     kept = held_out(sentences(300))[0]
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
-    ours, found = Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
+    ours, found = load(bert).encode(kept, normalize=True), theirs.encode(kept)
     assert np.linalg.norm(found, axis=1) == approx(1, abs=1e-5)
     record = read_json(tmp_path / "static" / "run.json")["distill"]
     assert record["agreement"] == done.agreement
@@ -100,15 +103,14 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
 
 
 def test_the_command_and_its_errors(bert, texts, tmp_path):
-    few, static = tmp_path / "few.txt", tmp_path / "static"
-    few.write_text("\n".join(sentences(50)))
+    static = tmp_path / "static"
+    few = write_lines(tmp_path / "few.txt", sentences(50))
     with data_error("found 50 texts; expected at least 110"):
         distill(few, model=bert, out=static)
     with config_error("dim=33: the model's vectors have 32 numbers"):
         distill(texts, model=bert, out=static, dim=33)
-    assert (
-        json.loads(aoe(f"distill {texts} -m {bert} -o {static} --json"))["texts"] == 285
-    )
+    found = aoe_json(f"distill {texts} -m {bert} -o {static} --json")
+    assert found["texts"] == 285
     again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
     rows = [

@@ -2,10 +2,10 @@
 
 import gzip
 import io
-import json
 import shutil
 import tracemalloc
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -14,9 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import load, read_json
+from tests.aoe_train.tiny import (
+    Wrapped,
+    edit,
+    load,
+    read_json,
+    write_lines,
+    write_rows,
+)
 from tests.support.shorthand import (
     config_error,
     data_error,
@@ -30,12 +36,11 @@ DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
 
 
-class Fake(Encoder):
+class Fake(Wrapped):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
     def __init__(self, bert, stop_before=None, version="1"):
-        real = load(bert)
-        super().__init__(real.model, real.tokenizer, real.settings)
+        super().__init__(load(bert))
         self.calls = []
         self.stop_before, self.version = stop_before, version
         self.change = lambda _, vectors: vectors
@@ -47,13 +52,10 @@ class Fake(Encoder):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
-        rows = [
-            (zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts))
-            for t in texts
-        ]
-        return self.change(
-            texts, np.pad(np.array(rows, np.float32), ((0, 0), (0, DIM - 5)))
-        )
+        vectors = np.zeros((len(texts), DIM), np.float32)
+        for row, t in zip(vectors, texts, strict=True):
+            row[:5] = zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts)
+        return self.change(texts, vectors)
 
 
 @pytest.fixture
@@ -67,11 +69,8 @@ def run(path, out, model, **options):
 
 @pytest.fixture
 def lines(tmp_path):
-    path = tmp_path / "in.txt"
-    path.write_text(
-        "".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS)))
-    )
-    return path
+    texts = (f"text {n} {'x' * (n % 7)}" for n in range(2300))
+    return write_lines(tmp_path / "in.txt", texts)
 
 
 def leftovers(out):
@@ -80,7 +79,7 @@ def leftovers(out):
 
 
 def record(out):
-    return dict(json.loads(out.with_name(f"{out.name}.run.json").read_text()))
+    return read_json(out.with_name(f"{out.name}.run.json"))
 
 
 def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
@@ -89,15 +88,11 @@ def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
     vectors = np.load(out)
     assert fake.calls == PARTS
     assert [at for at in seen if at[1]] == [
-        (0, 2300),
-        (1000, 2300),
-        (2000, 2300),
-        (2300, 2300),
+        (done, 2300) for done in (0, 1000, 2000, 2300)
     ]
     assert vectors.dtype == np.float32
-    assert np.array_equal(
-        vectors[:, :4], fake.encode(lines.read_text().splitlines())[:, :4]
-    )
+    expected = fake.encode(lines.read_text().splitlines())
+    assert np.array_equal(vectors[:, :4], expected[:, :4])
     assert leftovers(out) == ["out.npy", "out.npy.run.json"]
     assert (done.texts, done.dim, done.resumed) == (2300, DIM, 0)
     run(lines, tmp_path / "out.parquet", fake)
@@ -112,37 +107,30 @@ TABLE = pl.DataFrame(
     }
 )
 WRITERS = {
-    ".csv.gz": TABLE.write_csv,
-    ".tsv": lambda: TABLE.write_csv(separator="\t", quote_style="never"),
+    ".csv.gz": lambda path: path.write_bytes(gzip.compress(TABLE.write_csv().encode())),
+    ".tsv": lambda path: TABLE.write_csv(path, separator="\t", quote_style="never"),
     ".jsonl": TABLE.write_ndjson,
+    ".parquet": TABLE.write_parquet,
 }
 
 
-@parametrize("kind", [*WRITERS, ".parquet"])
+@parametrize("kind", WRITERS)
 def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     path = tmp_path / f"in{kind}"
-    if kind == ".parquet":
-        TABLE.write_parquet(path)
-    else:
-        data = WRITERS[kind]().encode()
-        path.write_bytes(gzip.compress(data) if kind.endswith(".gz") else data)
+    WRITERS[kind](path)
     run(path, tmp_path / "out.parquet", fake, columns={"text": "body"})
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert found.drop("vector").equals(TABLE)
     assert found.schema["vector"] == pl.Array(pl.Float32, DIM)
     run(path, tmp_path / "out.npy", fake, columns={"text": "body"})
-    assert np.array_equal(found["vector"].to_numpy(), np.load(tmp_path / "out.npy"))
-    assert np.array_equal(
-        found["vector"].to_numpy(), fake.encode(TABLE["body"].to_list())
-    )
+    for expected in (np.load(tmp_path / "out.npy"), fake.encode([*TABLE["body"]])):
+        assert np.array_equal(found["vector"].to_numpy(), expected)
 
 
 def test_json_rows_with_different_keys(tmp_path, fake):
-    rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [
-        {"text": "u", "id": 0.5, "tags": {"a": 1}}
-    ]
-    path = tmp_path / "in.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [{"text": f"t{n}", "id": n} for n in range(5000)]
+    last = {"text": "u", "id": 0.5, "tags": {"a": 1}}
+    path = write_rows(tmp_path / "in.jsonl", [*rows, last])
     run(path, tmp_path / "out.parquet", fake)
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert found.height == 5001
@@ -151,10 +139,8 @@ def test_json_rows_with_different_keys(tmp_path, fake):
 
 
 def test_standard_input(lines, tmp_path, fake, monkeypatch):
-    class Stdin:
-        buffer = io.BytesIO(lines.read_bytes())
-
-    monkeypatch.setattr("sys.stdin", Stdin)
+    stdin = SimpleNamespace(buffer=io.BytesIO(lines.read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
     run("-", tmp_path / "piped.npy", fake)
     run(lines, tmp_path / "out.npy", fake)
     assert (tmp_path / "piped.npy").read_bytes() == (tmp_path / "out.npy").read_bytes()
@@ -168,12 +154,9 @@ def test_standard_input(lines, tmp_path, fake, monkeypatch):
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, suffix):
     folder = tmp_path_factory.mktemp("encode")
-    path, whole, out = (
-        folder / "in.txt",
-        folder / f"whole{suffix}",
-        folder / f"out{suffix}",
-    )
-    path.write_text("\n".join("y" * (1 + number % 9) for number in range(sum(PARTS))))
+    whole, out = folder / f"whole{suffix}", folder / f"out{suffix}"
+    texts = ("y" * (1 + n % 9) for n in range(2300))
+    path = write_lines(folder / "in.txt", texts)
     run(path, whole, Fake(bert))
     done = 0
     for stop in stops:
@@ -219,25 +202,19 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
         run(lines, out, fake)
 
 
-BAD = {
-    "none.txt": (b"", "has no rows; expected at least one"),
-    "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
-    "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
-    "lacks.jsonl": (
-        b'{"text": "a"}\n{"id": 1}\n',
-        r"lacks\.jsonl:2: found no value in 'text'",
-    ),
-    "number.jsonl": (
-        b'{"text": "a"}\n{"text": 3}\n',
-        r"\.jsonl:2: found a value of type int in 'text'",
-    ),
-    "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
-}
-
-
-@parametrize("name", BAD)
-def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
-    data, message = BAD[name]
+@table(
+    r"""
+    name, data, message
+    none.txt | b'' | has no rows; expected at least one
+    short.txt.gz | SHORT | not readable
+    blank.tsv | b'id\ttext\n1\ta\n2\t \n' | blank\.tsv:3: the text is empty
+    lacks.jsonl | b'{"text": "a"}\n{"id": 1}\n' | lacks\.jsonl:2: found no value in 'text'
+    number.jsonl | b'{"text": "a"}\n{"text": 3}\n' | \.jsonl:2: found a value of type int in 'text'
+    junk.parquet | b'PAR1 or not' | not readable as parquet
+    """,
+    SHORT=gzip.compress(b"a\nb\n" * 1000)[:-10],
+)
+def test_bad_inputs_are_refused_before_encoding(tmp_path, name, data, message, fake):
     (tmp_path / name).write_bytes(data)
     with data_error(message):
         run(tmp_path / name, tmp_path / "out.npy", fake)
@@ -283,11 +260,9 @@ def test_a_bad_command(lines, path, out, options, message, fake):
 
 def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     reranker = shutil.copytree(bert, tmp_path / "reranker")
-    config = read_json(reranker / "config.json")
-    config["architectures"] = ["BertForSequenceClassification"]
-    (reranker / "config.json").write_text(json.dumps(config))
+    edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
     with config_error(r"is a classifier or reranker, .* has no vectors of texts"):
-        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
+        run(lines, tmp_path / "out.npy", reranker)
     assert load(reranker).dim  # as a backbone
 
 
@@ -317,8 +292,8 @@ def test_faults_during_encoding(lines, tmp_path, bert):
 
 def test_memory_does_not_grow_with_the_input(tmp_path, fake):
     def peak(texts):
-        path = tmp_path / f"{texts}.txt"
-        path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
+        lines = (f"{n:0199d}" for n in range(texts))
+        path = write_lines(tmp_path / f"{texts}.txt", lines)
         tracemalloc.start()
         run(path, tmp_path / f"{texts}.npy", fake, quantize="int8")
         used = tracemalloc.get_traced_memory()[1]
@@ -330,20 +305,15 @@ def test_memory_does_not_grow_with_the_input(tmp_path, fake):
 
 
 def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
-    out, ranges = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
-    np.save(
-        tmp_path / "vectors.npy",
-        vectors := np.random.default_rng(0).normal(size=(50, DIM)),
-    )
+    out, ranges = tmp_path / "out.npy", np.float32([[0] * DIM, [1e9] * DIM])
+    vectors = np.random.default_rng(0).normal(size=(50, DIM))
+    np.save(tmp_path / "vectors.npy", vectors)
     for calibration, expected in (
         (ranges, ranges),
-        (
-            tmp_path / "vectors.npy",
-            np.float32([vectors.min(axis=0), vectors.max(axis=0)]),
-        ),
+        (tmp_path / "vectors.npy", np.float32([vectors.min(0), vectors.max(0)])),
     ):
         run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
-        assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
+        assert (np.float32(record(out)["ranges"]) == expected).all()
 
 
 @table(

@@ -2,11 +2,8 @@
 
 import os
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -19,7 +16,7 @@ from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import load, write_texts
-from tests.support.shorthand import config_error, table
+from tests.support.shorthand import config_error, table, values
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
@@ -41,20 +38,24 @@ def team(bert, count=2):
     return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
+@pytest.fixture
+def alone(bert):
+    """A function that encodes a file in one process, and its settings."""
+    encoder = load(bert, precision="fp32")
+    settings = {"model": encoder.identity(), "prompt": "", "normalize": False}
+    settings["batch tokens"] = None
+    how = {"dim": encoder.dim, "settings": settings}
+    return partial(encode_file, embed=partial(map, encoder.encode), **how), settings
+
+
 def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
-    bert, texts, tmp_path, monkeypatch
+    bert, texts, tmp_path, monkeypatch, alone
 ):
     # Three parts or more are left, so each worker gets another.
     monkeypatch.setattr(workers, "_AHEAD", 1)
-    encoder = load(bert, precision="fp32")
-    settings = {
-        "model": encoder.identity(),
-        "prompt": "",
-        "normalize": False,
-        "batch tokens": None,
-    }
+    encode_alone, settings = alone
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
+    encode_alone(texts, whole)
     with team(bert) as both:
         assert both.model_info.settings == settings
 
@@ -66,11 +67,9 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
 
         message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         with config_error(message):
-            encode_file(
-                texts, out, killed, both.model_info.dim, both.model_info.settings
-            )
+            encode_file(texts, out, killed, both.model_info.dim, settings)
     assert not out.exists()
-    done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
+    done = encode_alone(texts, out)
     assert 3000 <= done.resumed < 6300
     assert out.read_bytes() == whole.read_bytes()
     assert not [worker for worker in both._workers if worker._process.is_alive()]
@@ -82,44 +81,44 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
+    unknown = WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None])
     with config_error("'nothing'"):
-        WorkerPool(
-            WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None])
-        )
+        WorkerPool(unknown)
 
 
 def test_devices_of_workers():
     assert workers_devices(None, []) == [None]
     assert workers_devices(3, []) == [None, None, None]
-    assert workers_devices(None, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1"]
-    assert workers_devices(4, ["cuda:0", "cuda:1"]) == [
-        "cuda:0",
-        "cuda:1",
-        "cuda:0",
-        "cuda:1",
-    ]
+    two = ["cuda:0", "cuda:1"]
+    assert workers_devices(None, two) == two
+    assert workers_devices(4, two) == two * 2
     with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
     with config_error("workers=1: expected at least one for each of the 2 devices"):
-        workers_devices(1, ["cuda:0", "cuda:1"])
+        workers_devices(1, two)
 
 
 def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
-    encode(texts, model=bert, out=one, dim=16, quantize="int8")
-    encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2)
-    assert one.read_bytes() == two.read_bytes()
-    assert (tmp_path / "one.npy.run.json").read_bytes() == (
-        tmp_path / "two.npy.run.json"
-    ).read_bytes()
+    how = {"model": bert, "dim": 16, "quantize": "int8"}
+    encode(texts, out=one, **how)
+    encode(texts, out=two, workers=2, **how)
+    for suffix in (".npy", ".npy.run.json"):
+        left, right = (path.with_suffix(suffix).read_bytes() for path in (one, two))
+        assert left == right
     with config_error("2 workers: each worker loads the model"):
         encode(texts, model=load(bert), out=two, workers=2)
-    with config_error(r"workers 2: only for a file of texts"):
-        encode(["a cat"], model=bert, workers=2)
-    with config_error("device nonsense isn't available"):
-        encode(["a cat"], model=bert, device="nonsense")
-    with config_error("the Encoder is already on cpu"):
-        encode(["a cat"], model=load(bert), device="cpu")
+    for model, given, words in values(
+        """
+            BERT | {'workers': 2} | workers 2: only for a file of texts
+            BERT | {'device': 'nonsense'} | device nonsense isn't available
+            LOADED | {'device': 'cpu'} | the Encoder is already on cpu
+            """,
+        BERT=bert,
+        LOADED=load(bert),
+    ):
+        with config_error(words):
+            encode(["a cat"], model=model, **given)
 
 
 class _RayError(Exception):
@@ -131,13 +130,11 @@ class _RayTaskError(_RayError):
         self.cause = cause
 
 
-@dataclass(eq=False)
 class Call:
     """A pending answer."""
 
-    actor: int
-    name: str
-    answer: Callable[[], Any]
+    def __init__(self, actor, name, answer):
+        self.actor, self.name, self.answer = actor, name, answer
 
 
 class InOneProcess:
@@ -156,9 +153,7 @@ class InOneProcess:
         self.begun = self.killed = 0
 
     def nodes(self):
-        return [
-            {"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores
-        ]
+        return [{**GPUS, "Resources": {"CPU": float(count)}} for count in self._cores]
 
     def remote(self, **_):
         def made(kind):
@@ -201,16 +196,10 @@ def worker_spec(bert, device=None):
     return WorkerSpec(str(bert), "fp32", {}, [device])
 
 
-def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
-    encoder = load(bert, precision="fp32")
-    settings = {
-        "model": encoder.identity(),
-        "prompt": "",
-        "normalize": False,
-        "batch tokens": None,
-    }
+def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path, alone):
+    encode_alone, settings = alone
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
+    encode_alone(texts, whole)
     ray = InOneProcess(
         [4, 4, 4], lambda actor, name: (actor, name) in {(1, "load"), (2, "vectors")}
     )
@@ -228,19 +217,20 @@ def test_errors_that_end_a_run(bert, tmp_path):
     with config_error("lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
-    loading = InOneProcess([2], lambda _, name: name == "load")
-    for ray, spec, words in (
-        (loading, worker_spec(bert), "lost repeatedly while loading the model"),
-        (InOneProcess([2]), worker_spec(tmp_path), r"no config\.json"),
-        (
-            InOneProcess([2]),
-            worker_spec(bert, "cuda"),
-            "device='cuda': the cluster has no GPU",
-        ),
-        (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
+    for cores, lost, model, words in values(
+        r"""
+            [2] | load | BERT | lost repeatedly while loading the model
+            [2] | None | EMPTY | no config\.json
+            [2] | None | ON_GPU | device='cuda': the cluster has no GPU
+            [0] | None | BERT | has no CPU cores
+            """,
+        BERT=worker_spec(bert),
+        EMPTY=worker_spec(tmp_path),
+        ON_GPU=worker_spec(bert, "cuda"),
     ):
+        ray = InOneProcess(cores, lambda _, name, lost=lost: name == lost)
         with config_error(words):
-            ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
+            ActorPool(Cluster(ray, "auto"), model, 2, pytest.fail)
 
 
 @table(
@@ -260,9 +250,8 @@ def test_errors_that_end_a_run(bert, tmp_path):
 def test_resources_of_an_actor(nodes, device, workers, expected):
     known = {"GPU": GPUS, "dead": {**GPUS, "Alive": False}}
     listed = [known.get(node) or InOneProcess([node]).nodes()[0] for node in nodes]
-    assert (
-        _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
-    )
+    cluster = SimpleNamespace(nodes=lambda: listed)
+    assert _plan_actors(cluster, device, workers) == expected
 
 
 @table(

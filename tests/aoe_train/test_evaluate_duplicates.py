@@ -7,20 +7,27 @@ from hypothesis import strategies as st
 
 from aoe_train import evaluate
 from tests.aoe_train.shorthand import stderr
-from tests.support.shorthand import approx, config_error, data_error, table
+from tests.aoe_train.tiny import on_circle
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    table,
+    text_lines,
+    values,
+)
 
 
 def at_angles(degrees):
     """A model that places texts on a circle; unknown texts are opposite to 0."""
 
     def model(texts):
-        turns = np.radians([degrees.get(text, 180) for text in texts])
-        return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+        return on_circle([degrees.get(text, 180) for text in texts])
 
     return model
 
 
-def evaluated(data, reports=None, *, model=None, ranking="model", **options):
+def evaluated(data, reports=None, model=None, ranking="model", **options):
     """The scores of one ranking."""
     how = {"resamples": 0, "suite": "tracker", "reports": reports, **options}
     found = evaluate(model or at_angles({}), data=data, **how)
@@ -99,14 +106,20 @@ def test_parts_are_by_length_and_by_age():
 
 def test_the_weight_is_chosen_only_on_the_known_split():
     """Vectors are right in validation and words in test, which must not be used."""
-    texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
-    reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
-    vectors = np.array(
-        [[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32
+    vectors = dict(
+        values("""
+            apple | [1, 0]
+            pear | [0, 1]
+            apple two | [0.1, 1]
+            plum | [-1, 0]
+            red plum | [0.9, -0.1]
+            car | [0, -1]
+            """)
     )
+    reports = pl.DataFrame({"id": [*"abcdef"], "text": [*vectors]})
 
     def model(asked):
-        return vectors[[texts.index(text) for text in asked]]
+        return np.float32([vectors[text] for text in asked])
 
     def scores(ranking, **data):
         return evaluated(data, reports, model=model, ranking=ranking)
@@ -133,7 +146,7 @@ REPORTS = """id,title,body
 """
 
 
-def write_tracker(folder, *, created=True):
+def write_tracker(folder, created=True):
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.read_csv(REPORTS.encode())
     if created:
@@ -188,23 +201,18 @@ def test_ids_from_gis_or_renamed_columns():
     texts = ["slow", "slow boat", "slow car"]
     of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
-    found = evaluated(
-        [{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis
-    )
-    assert (found["n"], found["mrr"]) == (1, 1)
     across = {**rows, "number1": 2, "repo2": "bob/car"}
-    found = evaluated(
-        [{**across, "label": 1}, {**across, "repo2": None, "label": 0}], of_gis
-    )
-    assert (found["n"], found["mrr"]) == (1, 1 / 2)
+    for same, other, mrr in (
+        (rows, {"number2": 3}, 1),
+        (across, {"repo2": None}, 1 / 2),
+    ):
+        pairs = [{**same, "label": 1}, {**same, **other, "label": 0}]
+        found = evaluated(pairs, of_gis)
+        assert (found["n"], found["mrr"]) == (1, mrr)
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
-    assert (
-        evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})[
-            "n"
-        ]
-        == 1
-    )
+    columns = {"duplicate": "bug", "canonical": "dup_of"}
+    assert evaluated(pairs, reports, columns=columns)["n"] == 1
     with config_error("columns=: found text1; with reports= expected duplicate and"):
         evaluated(pairs, reports, columns={"text1": "bug"})
 
@@ -244,12 +252,12 @@ def test_invalid_trackers(reports, pairs, message):
 
 def test_time_formats():
     """In order of time: d, b, c, a; so a has three candidates, of which b is its duplicate."""
-    times = [
-        "30/Sep/21 17:20",
-        "2021-09-30T17:00:00",
-        "2021-09-30T19:10:00+02:00",
-        "2021-09-30",
-    ]
+    times = text_lines("""
+        30/Sep/21 17:20
+        2021-09-30T17:00:00
+        2021-09-30T19:10:00+02:00
+        2021-09-30
+    """)
     reports = tracker_of([0] * 4).with_columns(created=pl.Series(times))
     model = at_angles({"a": 0, "c": 10, "d": 20, "b": 30})
     assert evaluated(pairs_of("ba"), reports, model=model)["mrr"] == approx(1 / 3)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
-from aoe_train import Encoder, evaluate
+from aoe_train import evaluate
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import unit
+from tests.aoe_train.shorthand import figures, stderr
+from tests.aoe_train.tiny import Wrapped, load, scored, unit
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -19,37 +21,30 @@ TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
 
 
-class Counting(Encoder):
+class Counting(Wrapped):
     """A deterministic model that records its calls."""
 
     def __init__(self, bert, turn=0.0, fails_after=None, **settings):
-        real = Encoder.load(bert, **settings)
-        super().__init__(real.model, real.tokenizer, real.settings)
+        super().__init__(load(bert, **settings))
         self.turn, self.fails_after = turn, fails_after
         self.calls = []
 
     def identity(self):
         return {"name": "counting"}
 
-    def encode(self, texts, *, prompt=None, **_):
+    def encode(self, texts, prompt=None, **_):
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
-        return np.array(
-            [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said],
-            np.float32,
+        return np.float32(
+            [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said]
         )
 
 
 def evaluated(model, texts=TEXTS, **options):
     """The scores of pairs of the first text and each one."""
-    rows = [
-        {"text1": texts[0], "text2": text, "score": place % 6}
-        for place, text in enumerate(texts)
-    ]
-    (found,) = evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
-    return dict(found)
+    return figures(evaluate(model, data=scored(texts), **FEW, **options))
 
 
 @pytest.fixture(autouse=True)
@@ -93,13 +88,10 @@ class Longer(Counting):
 def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     evaluated(Counting(bert))
     other = kind(bert, turn=-5.0)
-    assert evaluated(other, TEXTS[:3], progress=True) == evaluated(
-        Counting(bert, turn=-5.0), TEXTS[:3], cache=False
-    )
-    assert (
-        "the model has changed, so its cached vectors are deleted"
-        in capsys.readouterr().err
-    )
+    expected = evaluated(Counting(bert, turn=-5.0), TEXTS[:3], cache=False)
+    assert evaluated(other, TEXTS[:3], progress=True) == expected
+    told = "the model has changed, so its cached vectors are deleted"
+    assert told in stderr(capsys)
     assert other.calls[1:] == [sorted(TEXTS[:3], key=len, reverse=True)]
     evaluated(other)
     assert other.calls[-1] == TEXTS[3:]
@@ -151,26 +143,12 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
 
         def encode(self, texts, **_):
             self.calls.append(texts)
-            drawn = np.array(
-                [
-                    np.random.default_rng([*text.encode()]).normal(size=5)
-                    for text in texts
-                ]
-            )
-            return unit(drawn).astype(np.float32)
+            drawn = [default_rng([*text.encode()]).normal(size=5) for text in texts]
+            return unit(np.array(drawn)).astype(np.float32)
 
-    rows = [
-        {"text1": TEXTS[0], "text2": text, "score": place}
-        for place, text in enumerate(TEXTS)
-    ]
     model = Wide(bert)
-    how = {
-        "dim": [5, 3],
-        "quantize": ["float32", "int8", "ubinary"],
-        "cache": False,
-        **FEW,
-    }
-    told = evaluate(model, data=rows, **how).to_dict()["sizes"]
+    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False}
+    told = evaluate(model, data=scored(TEXTS), **how, **FEW).to_dict()["sizes"]
     sizes = [(one["dim"], one["bytes"]) for one in told]
     assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]
@@ -185,8 +163,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     assert exact == approx(correlation(vectors), abs=1e-6)
     assert rounded == approx(exact, abs=0.01)
     assert bits == approx(correlation(np.sign(vectors)), abs=1e-6)
-    cut = unit(vectors[:, :3])
-    assert short == approx(correlation(cut), abs=1e-6)
+    assert short == approx(correlation(unit(vectors[:, :3])), abs=1e-6)
 
 
 def test_functions(cache):
@@ -197,7 +174,6 @@ def test_functions(cache):
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
     with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
-    wrong = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
-    for rows in wrong:
+    for rows in [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]:
         with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

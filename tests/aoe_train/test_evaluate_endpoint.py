@@ -7,18 +7,19 @@ import pytest
 from aoe_train import evaluate
 from pairkit import BadReply, ConfigError, DataError, RemoteError
 from tests.aoe_train.embeddings_server import listing, serving, vector
+from tests.aoe_train.shorthand import figures
+from tests.aoe_train.tiny import scored
 from tests.support.shorthand import config_error, data_error, raises, table
 
 
-def evaluated(texts, url, *, model="m", **options):
+def evaluated(texts, url, model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
-    rows = [
-        {"text1": texts[0], "text2": text, "score": place % 6}
-        for place, text in enumerate(texts)
-    ]
     how = {"cache": False, "resamples": 0, "suite": "sts", **options}
-    (found,) = evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
-    return dict(found)
+    return figures(evaluate(model, endpoint=url, data=scored(texts), **how))
+
+
+def sizes(requests):
+    return [len(request["input"]) for request in requests]
 
 
 async def no_pause(*_):
@@ -38,14 +39,12 @@ def server():
 
 def test_vectors_in_text_order_from_several_requests(server):
     texts = [f"a{'b' * place}" for place in range(300)]
-    expected = evaluated(
-        texts, None, model=lambda texts: [vector(text) for text in texts]
-    )
+    expected = evaluated(texts, None, model=lambda texts: [*map(vector, texts)])
     assert evaluated(texts, server.url) == expected
-    assert [len(asked["input"]) for asked in server.asked] == [128, 128, 44]
+    assert sizes(server.asked) == [128, 128, 44]
     assert {asked["model"] for asked in server.asked} == {"m"}
     evaluated(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
-    assert [len(asked["input"]) for asked in server.asked[3:]] == [1, 3]  # long texts
+    assert sizes(server.asked[3:]) == [1, 3]  # long texts
 
     async def notebook():  # within a running loop
         return evaluated(["a", "b", "cc"], server.url)
@@ -61,10 +60,8 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
     evaluated(TEXTS, server.url)
-    server.answer = lambda texts, _: (
-        400,
-        {"error": {"message": "what is sk-secret doing here"}},
-    )
+    error = {"error": {"message": "what is sk-secret doing here"}}
+    server.answer = lambda *_: (400, error)
     with raises(DataError) as caught:
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
@@ -79,15 +76,10 @@ def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
         evaluated(TEXTS, server.url, cache=True)
     evaluated(TEXTS, server.url + "/", cache=True)
     # A text that identifies the model.
-    assert [len(asked["input"]) for asked in server.asked] == [
-        1,
-        3,
-        1,
-        1,
-    ]
+    assert sizes(server.asked) == [1, 3, 1, 1]
     with serving() as other:
         evaluated(TEXTS, other.url, cache=True)
-        assert [len(asked["input"]) for asked in other.asked] == [1, 3]
+        assert sizes(other.asked) == [1, 3]
 
 
 def test_temporary_failures_are_retried(server, monkeypatch):

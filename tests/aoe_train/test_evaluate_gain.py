@@ -17,7 +17,7 @@ from aoe_train.evaluation.resample import (
 )
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from tests.aoe_train.tiny import save_bert
-from tests.support.shorthand import approx, data_error
+from tests.support.shorthand import approx, data_error, pair, values
 
 
 def noisy(n, seed, noise):
@@ -30,15 +30,13 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
     x, y = noisy(150, seed=3, noise=0.4)
     judged = correlation(x, y, "task")
     ours = intervals(judged, Resampling(2000, 1))
+    how = {"n_resamples": 300, "method": "percentile", "random_state": 2}
     for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
         theirs = stats.bootstrap(
             (x, y),
             lambda a, b, statistic=statistic: statistic(a, b).statistic,
             paired=True,
-            vectorized=False,
-            n_resamples=300,
-            method="percentile",
-            random_state=2,
+            **how,
         ).confidence_interval
         assert ours[name] == approx((theirs.low, theirs.high), abs=0.02)
     assert intervals(judged, Resampling(2000, 8)) != ours
@@ -57,9 +55,8 @@ def test_p_values():
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
-    assert ahead.difference == approx(
-        good.scores()["spearman"] - bad.scores()["spearman"]
-    )
+    expected = good.scores()["spearman"] - bad.scores()["spearman"]
+    assert ahead.difference == approx(expected)
     assert ahead.interval.low > 0
     # No resample on the other side: the least that 999 can tell.
     assert ahead.p == approx(2 / 1000)
@@ -75,31 +72,23 @@ HOW = Resampling(200, 1)
 
 
 def some(low, high, reliability=1.0):
-    middle = (low + high) / 2
-    return Gain(
-        "roc_auc",
-        0.8932,
-        0.9041,
-        Comparison(middle, Interval(low, high), 0.5),
-        reliability,
-        1412,
-        400,
-    )
+    ahead = Comparison((low + high) / 2, Interval(low, high), 0.5)
+    return Gain("roc_auc", 0.8932, 0.9041, ahead, reliability, 1412, 400)
 
 
 def test_the_verdict_follows_from_the_interval():
-    assert [
-        some(*ends).word
-        for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
-    ] == ["better", "inconclusive", "inconclusive", "worse"]
-    assert (
-        str(some(0.004, 0.018))
-        == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
-    )
-    assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
-        some(0.004, 0.018, 0.8)
-    )
-    assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
+    for low, high, word in values("""
+            0.004 | 0.018 | better
+            0.0 | 0.01 | inconclusive
+            -0.01 | 0.01 | inconclusive
+            -0.02 | -0.001 | worse
+            """):
+        assert some(low, high).word == word
+    found = some(0.004, 0.018)
+    assert str(found) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
+    doubted = "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)"
+    assert doubted in str(some(0.004, 0.018, 0.8))
+    assert str(Gain.of(found.to_dict())) == str(found)
 
 
 def test_a_gain_by_hand():
@@ -109,11 +98,8 @@ def test_a_gain_by_hand():
         (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
         found = gain(Binary(after, LABELS), Binary(before, LABELS), HOW)
-        assert (found.word, found.ahead.difference, found.reliability) == (
-            word,
-            difference,
-            1,
-        )
+        assert (found.word, found.reliability) == (word, 1)
+        assert found.ahead.difference == difference
         assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
     by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
@@ -138,10 +124,10 @@ def test_intervals_widen_with_label_uncertainty():
 
 def test_too_few_pairs_show_nothing():
     """With three positives among 200 pairs, one gain in seven is chance."""
-    for pairs, word, end in (
-        (28, "inconclusive", "], 28 pairs: too few to tell)"),
-        (32, "better", "], 32 pairs)"),
-    ):
+    for pairs, word, end in values("""
+            28 | inconclusive | ], 28 pairs: too few to tell)
+            32 | better | ], 32 pairs)
+            """):
         labels = LABELS[:pairs]
         found = gain(Binary(RIGHT[:pairs], labels), Binary(HALF[:pairs], labels), HOW)
         assert found.ahead.interval.low > 0
@@ -161,7 +147,7 @@ def test_too_few_pairs_show_nothing():
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
     rows = [
-        {"text1": f"a {one}", "text2": f"the {other}", "label": int(one == other)}
+        pair(f"a {one}", f"the {other}", int(one == other))
         for one in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]
@@ -189,10 +175,8 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
     assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
-    assert (
-        gain_of([{**row, "label": 0.5 + row["label"]} for row in rows]).metric
-        == "spearman"
-    )
+    graded = [{**row, "label": 0.5 + row["label"]} for row in rows]
+    assert gain_of(graded).metric == "spearman"
     assert not compared(rows, resamples=0).gains
 
 
@@ -206,9 +190,8 @@ def test_reliability_by_hand():
     # Judges that tell nothing.
     assert np.isnan(reliability(np.array([0.5] * 4), once)[0])
     twice = np.array([[2.0, 0, 0, 2]])  # the second and third pair don't stand there
-    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == approx(
-        [0.0625 / (0.75 * 0.25)]
-    )
+    found = reliability(np.array([1, 0.5, 0.5, 0.5]), twice)
+    assert found == approx([0.0625 / (0.75 * 0.25)])
 
 
 def test_corrected_auc_by_hand():

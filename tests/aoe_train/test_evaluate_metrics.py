@@ -2,15 +2,15 @@
 
 import re
 import warnings
+from itertools import chain
 from typing import get_args
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.random import default_rng
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_equal
 from scipy import stats
 from sklearn import metrics
 
@@ -33,8 +33,16 @@ from aoe_train.model.similarity import (
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
-from pairkit import ConfigError, DataError
-from tests.support.shorthand import approx, config_error, data_error, parametrize, table
+from tests.aoe_train import tiny
+from tests.aoe_train.shorthand import figures
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    table,
+)
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
@@ -51,11 +59,6 @@ BINARY = st.lists(
         and len({label for _, label, n in rows if n}) > 1
     )
 )
-
-
-def best(score, labels, cosines):
-    """The largest score over all thresholds, one of which accepts nothing."""
-    return max(score(labels, cosines >= limit) for limit in [*cosines, 2.0])
 
 
 def by_other_folds(cosines, labels):
@@ -101,8 +104,10 @@ def test_counts_are_repeated_rows(rows, tenth):
     )
     assert [*found] == [*expected]
     scores = Binary(x, y, Binary(x, y).best_thresholds()).scores()
-    assert scores["f1"] == approx(best(metrics.f1_score, y, x))
-    assert scores["accuracy"] == approx(best(metrics.accuracy_score, y, x))
+    for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
+        # Of all thresholds, one of which accepts nothing.
+        best = max(score(y, x >= limit) for limit in [*x, 2.0])
+        assert scores[name] == approx(best)
 
 
 def test_draws_with_one_label_are_undefined():
@@ -112,28 +117,30 @@ def test_draws_with_one_label_are_undefined():
         found = judged.figures(np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
         bounds = intervals(judged, Resampling(100, 0))
     nan = np.nan
-    np.testing.assert_equal(found["roc_auc"], [nan, nan, 1])
-    np.testing.assert_equal(found["average_precision"], [1, nan, 1])
+    assert_equal(found["roc_auc"], [nan, nan, 1])
+    assert_equal(found["average_precision"], [1, nan, 1])
     # Nothing to find, and nothing found.
-    np.testing.assert_equal(found["f1"], [1, nan, 1])
-    np.testing.assert_equal(found["accuracy"], [1, 1, 1])
+    assert_equal(found["f1"], [1, nan, 1])
+    assert_equal(found["accuracy"], [1, 1, 1])
     assert bounds["roc_auc"] == (1, 1)
 
 
-@parametrize(
-    "cosines, labels, message",
-    [
-        ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
-        ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: all cosines are 0.3"),
-        ([0.3, np.nan], [0, 1], "mine: the model's vectors contain NaN"),
-        ([0.3], [0], "mine: 1 pairs"),
-        ([], [], "mine: 0 pairs"),
-    ],
+@table(
+    """
+    cosines, labels, message
+    [0.1, 0.2] | [1, 1] | all labels are 1
+    ALIKE | [0, 1, 1] | all cosines are 0.3
+    # not a number
+    [0.3, None] | [0, 1] | the model's vectors contain NaN
+    [0.3] | [0] | 1 pairs
+    [] | [] | 0 pairs
+    """,
+    ALIKE=[0.3, 0.3 + 1e-16, 0.3 - 1e-16],
 )
 def test_undefined_metrics_are_refused(cosines, labels, message):
     for judge in (binary, correlation):
-        with data_error(f"^{message}"):
-            judge(np.array(cosines), np.array(labels, float), "mine")
+        with data_error(f"^mine: {message}"):
+            judge(np.array(cosines, float), np.array(labels, float), "mine")
 
 
 def test_only_correlations_take_other_labels_than_0_and_1():
@@ -148,32 +155,32 @@ def test_only_correlations_take_other_labels_than_0_and_1():
 
 
 def test_cosines_in_float64_and_of_zero_vectors():
-    vectors = np.array([[3, 4], [4, 3], [0, 0]], np.float32)
-    cosines = pair_similarities(
-        vectors, np.array([[0, 1], [0, 2], [2, 2], [0, 0]]), "cosine"
-    )
+    vectors = np.float32([[3, 4], [4, 3], [0, 0]])
+    pairs = np.array([[0, 1], [0, 2], [2, 2], [0, 0]])
+    cosines = pair_similarities(vectors, pairs, "cosine")
     assert cosines.dtype == np.float64
     assert cosines == approx([24 / 25, 0, 0, 1], abs=1e-15)
     assert unit(vectors)[0] == approx([0.6, 0.8], abs=1e-15)
 
 
 def lengths(texts):
-    return np.array([[len(text), 1] for text in texts], np.float32)
+    return np.float32([[len(text), 1] for text in texts])
 
 
 def no_number(texts):
-    return np.where(
-        [["c" in text] for text in texts], np.float32("nan"), lengths(texts)
-    )
+    return np.where([["c" in text] for text in texts], np.nan, lengths(texts))
 
 
-@parametrize(
-    "broken, words",
-    [
-        (lambda texts: lengths(texts)[:-1], r"vectors of 4 texts have shape \("),
-        (lambda texts: lengths(texts)[:, 0], r"vectors of 4 texts have shape \("),
-        (no_number, r"vectors of 2 of 4 texts contain NaN .*first 'cc'"),
-    ],
+@table(
+    r"""
+    broken, words
+    FEW | vectors of 4 texts have shape \(
+    FLAT | vectors of 4 texts have shape \(
+    NAN | vectors of 2 of 4 texts contain NaN .*first 'cc'
+    """,
+    FEW=lambda texts: lengths(texts)[:-1],
+    FLAT=lambda texts: lengths(texts)[:, 0],
+    NAN=no_number,
 )
 def test_invalid_vectors_are_refused(broken, words):
     with data_error(words):
@@ -181,17 +188,18 @@ def test_invalid_vectors_are_refused(broken, words):
 
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
-POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
+POINTS = np.float32([[3, 4], [6, 8], [0, 5]])
 
 
-@parametrize(
-    "similarity, expected",
-    [
-        ("cosine", [1, 0.8, 1]),
-        ("dot", [50, 20, 100]),
-        ("euclidean", [-5, -np.sqrt(10), 0]),
-        ("manhattan", [-7, -4, 0]),
-    ],
+@table(
+    """
+    similarity, expected
+    cosine | [1, 0.8, 1]
+    dot | [50, 20, 100]
+    euclidean | DISTANCES
+    manhattan | [-7, -4, 0]
+    """,
+    DISTANCES=[-5, -np.sqrt(10), 0],
 )
 def test_similarities_by_each_measure(similarity, expected):
     from sentence_transformers.util import SimilarityFunction
@@ -206,12 +214,11 @@ def test_similarities_by_each_measure(similarity, expected):
 
 def test_ranks_use_the_similarity():
     triplets = np.array([[0, 1, 2]])
-    assert [
-        is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)
-    ] == [1, 1, 0, 0]
+    found = [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)]
+    assert found == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another
-    assert reciprocal_ranks(POINTS, pairs, "dot").mean() == approx(1)
-    assert reciprocal_ranks(POINTS, pairs, "euclidean").mean() == approx(1)
+    for how in ("dot", "euclidean"):
+        assert reciprocal_ranks(POINTS, pairs, how).mean() == approx(1)
 
 
 @parametrize("similarity", get_args(Similarity))
@@ -220,13 +227,9 @@ def test_ties_are_misses_beside_large_vectors(similarity):
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]
     # The other row is a miss too: from a point its opposite is farther than the origin.
-    found = [
-        is_nearer(
-            vectors, np.array([[0, 1, 2], [row, row + 40, row + 80]]), similarity
-        ).mean()
-        for row in range(3, 40)
-    ]
-    assert found == [0.0] * 37
+    for row in range(3, 40):
+        triplets = np.array([[0, 1, 2], [row, row + 40, row + 80]])
+        assert not is_nearer(vectors, triplets, similarity).any()
 
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
@@ -234,62 +237,60 @@ ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
 
 
 def on_circle(texts, **_):
-    turns = np.radians([ANGLES[text] for text in texts])
-    return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+    return tiny.on_circle([ANGLES[text] for text in texts])
 
 
-def dev_metric(encode, rows):
+def dev_metric(rows, encode=on_circle):
     return dev_scores(encode, {"dev": rows}).deciding
 
 
 def examples(kind, rows, labels=None):
-    texts = sorted({text for row in rows for text in row})
-    numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
+    texts = sorted({*chain(*rows)})
+    numbers = np.array([[texts.index(text) for text in row] for row in rows])
     return Examples(
-        texts, numbers, None if labels is None else np.array(labels, np.float32), kind
+        texts, numbers, None if labels is None else np.float32(labels), kind
     )
 
 
-@parametrize(
-    "kind, labels, expected",
-    [
-        ("graded", [5, 3, 0], 1),
-        # two rows tie: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
-        ("binary", [1, 1, 0], 1.5 / 3**0.5),
-    ],
+@table(
+    """
+    kind, labels, expected
+    graded | [5, 3, 0] | 1
+    # two rows tie: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
+    binary | [1, 1, 0] | TIED
+    """,
+    TIED=1.5 / 3**0.5,
 )
 def test_labelled_pairs_give_spearman(kind, labels, expected):
-    metric = dev_metric(on_circle, examples(kind, ["ab", "bd", "ae"], labels))
+    metric = dev_metric(examples(kind, ["ab", "bd", "ae"], labels))
     assert metric == ("spearman", approx(expected))
 
 
 def test_triplets_give_the_share_of_correct_rows():
     rows = examples("triplet", ["abd", "adc", "acc", "eda"])  # a tie is wrong
-    assert dev_metric(on_circle, rows) == ("triplet_accuracy", 0.5)
+    assert dev_metric(rows) == ("triplet_accuracy", 0.5)
     wide = examples("triplet", ["abdc", "acdb", "edab", "deac"])
     # b is 10 from a; c is 40 and b nearer; d is 80 from e, all else farther; from d, c is 50 and e 80
-    assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.5)
+    assert dev_metric(wide) == ("triplet_accuracy", 0.5)
     wide.rows[3, 3] = ABSENT  # and a is 90
-    assert dev_metric(on_circle, wide) == ("triplet_accuracy", 0.75)
+    assert dev_metric(wide) == ("triplet_accuracy", 0.75)
 
 
-@parametrize(
-    "rows, expected",
-    [
-        # as above with a second positive of a, which is nearer to d than e is: e is third
-        (["ab", "cd", "de", "ac"], {"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3}),
-        # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
-        (
-            ["acb", "eda"],
-            {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2},
-        ),
-    ],
+@table(
+    """
+    rows, expected
+    # as above with a second positive of a, which is nearer to d than e is: e is third
+    ['ab', 'cd', 'de', 'ac'] | THIRDS
+    # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
+    ['acb', 'eda'] | {'mrr': 0.75, 'recall@1': 0.5, 'triplet_accuracy': 0.5, 'n': 2}
+    """,
+    THIRDS={"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3},
 )
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [
         dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows
     ]
-    (told,) = evaluate(on_circle, data=data, resamples=0).to_dict().values()
+    told = figures(evaluate(on_circle, data=data, resamples=0))
     assert {name: told[name] for name in expected} == approx(expected)
 
 
@@ -297,9 +298,7 @@ def test_evaluate_ranks_texts_of_one_group():
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
-    (told,) = (
-        evaluate(on_circle, data=data, columns=columns, resamples=0).to_dict().values()
-    )
+    told = figures(evaluate(on_circle, data=data, columns=columns, resamples=0))
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
@@ -350,30 +349,30 @@ def test_searches_use_the_prompts_for_queries_and_documents():
     assert task.measure(prompted).scores() == task.measure(plain).scores()
 
 
-NONE = Examples([], np.empty((0, 2), np.int64), None, "positive")
-
-
-@parametrize(
-    "rows, error, words",
-    [
-        (examples("single", ["a"]), ConfigError, "single texts"),
-        (NONE, DataError, "no examples"),
-        (examples("binary", ["ab", "cd"], [1, 1]), DataError, "all labels are 1"),
-    ],
+@table(
+    """
+    rows, error, words
+    TEXTS | ConfigError | single texts
+    NONE | DataError | no examples
+    ALIKE | DataError | all labels are 1
+    """,
+    TEXTS=examples("single", ["a"]),
+    NONE=Examples([], np.empty((0, 2), np.int64), None, "positive"),
+    ALIKE=examples("binary", ["ab", "cd"], [1, 1]),
 )
 def test_unscorable_data(rows, error, words):
-    with pytest.raises(error, match=words):
-        dev_metric(on_circle, rows)
+    with raises(error, match=words):
+        dev_metric(rows)
     with data_error("contain NaN or infinity"):
         dev_metric(
-            lambda texts, **_: on_circle(texts) * np.nan, examples("positive", ["ab"])
+            examples("positive", ["ab"]), lambda texts, **_: on_circle(texts) * np.nan
         )
 
 
 def slow_mrr(vectors, pairs):
     """A simple implementation, row by row."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = unit @ unit.T
+    directions = tiny.unit(vectors)
+    cosines = directions @ directions.T
     known = {*map(tuple, pairs)}
     ranks = []
     for anchor, positive in pairs:
@@ -393,22 +392,21 @@ def slow_mrr(vectors, pairs):
     arrays(np.int64, (200, 2), elements=st.integers(0, 299)),
 )
 def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
-    vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
+    vectors += [0.5, 0.25, 0.125]  # no zero vectors
     expected = slow_mrr(vectors, pairs)
     assert reciprocal_ranks(vectors, pairs).mean() == approx(expected, abs=1e-12)
 
 
 def test_collapsed_vectors_have_the_worst_rank():
     # One direction.
-    collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])
-    assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == approx(
-        0.1
-    )
+    collapsed = np.outer(np.linspace(1, 2, 300), [0.3, 0.1, 0.7])
+    ranks = reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2))
+    assert ranks.mean() == approx(0.1)
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
 def flipped(texts, **_):
-    return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
+    return on_circle(texts)[:, ::-1] * [1, 0.2]
 
 
 @table(
@@ -430,9 +428,7 @@ def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     assert low <= found["difference"] <= high
     assert found["difference"] == approx(after.deciding.value - before.deciding.value)
     assert (found["rows"], found["too_few"]) == (count, kind == "binary")
-    for without in (
-        {"dev": dev, "two": dev},
-        {"one": examples("triplet", ["abd"] * 1001)},
-    ):
+    many = examples("triplet", ["abd"] * 1001)
+    for without in ({"dev": dev, "two": dev}, {"one": many}):
         scores = dev_scores(on_circle, without)  # several dev sets, or many rows
         assert scores.ahead_of(scores, seed=1) is None

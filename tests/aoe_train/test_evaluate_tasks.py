@@ -1,14 +1,13 @@
 """Suites, pairs, splits and folders in BEIR's layout, and the overlap with training texts."""
 
-import json
 import shutil
 import subprocess
+from itertools import product
 from string import ascii_lowercase
 
 import numpy as np
 import polars as pl
 import pytest
-from numpy.linalg import norm
 from scipy import stats
 from scipy.spatial import distance
 from sklearn import metrics
@@ -16,31 +15,32 @@ from sklearn.metrics import ndcg_score
 
 import aoe_train
 import pairkit
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import stderr
-from tests.aoe_train.tiny import unit
+from tests.aoe_train.shorthand import figures, stderr
+from tests.aoe_train.tiny import unit, write_rows
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
     module_fixture,
+    pair_table,
     parametrize,
+    raises,
     table,
+    text_lines,
     values,
 )
 
 
 def letters(texts):
     """Counts of letters: vectors without a model."""
-    return np.array(
-        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts],
-        np.float32,
+    return np.float32(
+        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts]
     )
 
 
-def evaluate(**options):
-    return aoe_train.evaluate(letters, resamples=0, **options)
+def evaluate(model=letters, **options):
+    return aoe_train.evaluate(model, resamples=0, **options)
 
 
 @module_fixture
@@ -51,52 +51,44 @@ def published(tmp_path_factory):
 
 def by_hand(rows):
     """Spearman and Pearson, computed by scipy."""
-    one, other = (
-        letters(rows[name].to_list()).astype(float)
-        for name in ("sentence1", "sentence2")
-    )
-    cosines = [1 - distance.cosine(*pair) for pair in zip(one, other, strict=True)]
-    return stats.spearmanr(cosines, rows["score"]).statistic, stats.pearsonr(
-        cosines, rows["score"]
-    ).statistic
+    found = cosines(rows.select("sentence1", "sentence2").rows())
+    return [
+        measure(found, rows["score"]).statistic
+        for measure in (stats.spearmanr, stats.pearsonr)
+    ]
 
 
 def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
-    (found,) = evaluate(data_dir=published, tasks=["STS16"]).to_dict().values()
+    found = figures(evaluate(data_dir=published, tasks=["STS16"]))
     rows = pl.read_csv(published / "sts/STS16.tsv", separator="\t", quote_char=None)
     assert list(found) == ["spearman", "pearson", "n", "subsets", "overlap"]
-    for figures, part in (
+    for scores, part in (
         (found, rows),
         (found["subsets"]["news"], rows.filter(subset="news")),
     ):
-        assert (figures["spearman"], figures["pearson"]) == approx(
+        assert [scores["spearman"], scores["pearson"]] == approx(
             by_hand(part), abs=1e-9
         )
-        assert figures["n"] == part.height
-    table = [
-        ("x", 4, "rain falls", "rain fell"),
-        ("x", 4, "a b", "b a"),
-        ("y", 1, "a", "b"),
-        ("y", 2, "a", "a"),
-    ]
+        assert scores["n"] == part.height
+    table = values("""
+        x | 4 | rain falls | rain fell
+        x | 4 | a b | b a
+        y | 1 | a | b
+        y | 2 | a | a
+    """)
     path = write_table(
         tmp_path / "pairs.tsv", "subset\tscore\tsentence1\tsentence2", table
     )
-    (found,) = evaluate(data=path).to_dict().values()
+    found = figures(evaluate(data=path))
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
 
 
 @parametrize("real", [False, pytest.param(True, marks=real_data)])
-def test_files_of_the_published_size(published, *, real):
+def test_files_of_the_published_size(published, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
-    assert (
-        {name: score.result.n for name, score in scores.items()},
-        table.missing,
-    ) == (
-        STS_SIZES,
-        {},
-    )
+    assert {name: score.result.n for name, score in scores.items()} == STS_SIZES
+    assert table.missing == {}
     for score in scores.values():
         assert sum(part.n for part in score.result.subsets.values()) in (
             0,
@@ -109,50 +101,41 @@ def test_files_of_the_published_size(published, *, real):
 def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
     (tmp_path / "stsb").mkdir()
     for split in ("test", "dev"):
-        path = tmp_path / f"stsb/stsb-{split}.tsv"
-        path.write_bytes((published / "stsb/stsb-test.tsv").read_bytes())
-    table = evaluate(data_dir=tmp_path, progress=True)
-    assert list(table.missing) == [
-        "STS12",
-        "STS13",
-        "STS14",
-        "STS15",
-        "STS16",
-        "SICK-R",
-    ]
-    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(
-        capsys
-    )
-    for options, error, words in (
-        ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
-        (
-            {"data_dir": tmp_path, "tasks": ["STS11"]},
-            ConfigError,
-            r"no task 'STS11'; choose from STS12, ",
-        ),
-        (
-            {"data_dir": tmp_path, "split": "validation"},
-            DataError,
-            "has 1,379 rows instead of the published",
-        ),
-        (
-            {"data_dir": published, "split": "validation"},
-            DataError,
-            "STS12: has no validation split",
-        ),
+        shutil.copy(
+            published / "stsb/stsb-test.tsv", tmp_path / f"stsb/stsb-{split}.tsv"
+        )
+    missing = " ".join(evaluate(data_dir=tmp_path, progress=True).missing)
+    assert missing == "STS12 STS13 STS14 STS15 STS16 SICK-R"
+    told = f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}"
+    assert told in stderr(capsys)
+    for folder, options, error, words in values(
+        """
+            NONE | {} | DataError | contains none of the tasks
+            SOME | {'tasks': ['STS11']} | ConfigError | no task 'STS11'; choose from STS12, S
+            SOME | {'split': 'validation'} | DataError | has 1,379 rows instead of the published
+            ALL | {'split': 'validation'} | DataError | STS12: has no validation split
+            """,
+        NONE=tmp_path / "sick",
+        SOME=tmp_path,
+        ALL=published,
     ):
-        with pytest.raises(error, match=words):
-            evaluate(**options)
+        with raises(error, match=words):
+            evaluate(data_dir=folder, **options)
 
 
-TEST = [
-    ("panic on save", "panic on saving", 1),
-    ("panic on save", "the window is red", 0),
-    ("slow start", "start is slow", 1),
-    ("slow start", "low stars", 0),
-    ("x" * 1200, "y" * 3600 + " x", 0),
-    ("x" * 1200, "x" * 1100, 1),
-]
+TEST = values(
+    """
+    panic on save | panic on saving | 1
+    panic on save | the window is red | 0
+    slow start | start is slow | 1
+    slow start | low stars | 0
+    LONG | LONGEST | 0
+    LONG | LONGER | 1
+    """,
+    LONG="x" * 1200,
+    LONGEST="y" * 3600 + " x",
+    LONGER="x" * 1100,
+)
 DEV = values("""
     typo | type | 1
     typo | manual | 0
@@ -162,35 +145,32 @@ DEV = values("""
 
 
 def cosines(rows):
+    """Computed by scipy."""
     one, other = (letters([row[side] for row in rows]).astype(float) for side in (0, 1))
-    return (one * other).sum(axis=1) / norm(one, axis=1) / norm(other, axis=1)
+    pairs = zip(one, other, strict=True)
+    return 1 - np.array([distance.cosine(*pair) for pair in pairs])
 
 
 def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps(dict(zip(("text1", "text2", "label"), row, strict=True)))
-        for row in rows
-    ]
-    path.write_text("\n".join(lines) + "\n")
+    pair_table(rows).write_ndjson(path)
 
 
 @pytest.fixture
 def dataset(tmp_path):
     """A dataset with all splits, its test split in two files."""
     folder = tmp_path / "issues"
-    write(folder / "data" / "test-00000-of-00002.jsonl", TEST[:4])
-    write(folder / "data" / "test-00001-of-00002.jsonl", TEST[4:])
-    write(folder / "data" / "validation.jsonl", DEV)
-    write(folder / "data" / "train.jsonl", [("never", "read", 1)])
+    write(folder / "data/test-00000-of-00002.jsonl", TEST[:4])
+    write(folder / "data/test-00001-of-00002.jsonl", TEST[4:])
+    write(folder / "data/validation.jsonl", DEV)
+    write(folder / "data/train.jsonl", [("never", "read", 1)])
     return folder
 
 
 def scores_of(data, **options):
-    (scores,) = evaluate(data=data, suite="binary", **options).to_dict().values()
-    return {
-        name: value for name, value in scores.items() if name not in ("n", "overlap")
-    }
+    scores = figures(evaluate(data=data, suite="binary", **options))
+    del scores["n"], scores["overlap"]
+    return scores
 
 
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
@@ -206,11 +186,8 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
         assert found[name] == approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
     parts = found["subsets"]
-    assert {name: part["n"] for name, part in parts.items()} == {
-        "<128": 4,
-        "128-255": 1,
-        ">=512": 1,
-    }
+    sizes = {name: part["n"] for name, part in parts.items()}
+    assert sizes == {"<128": 4, "128-255": 1, ">=512": 1}
     assert parts["<128"]["f1_threshold"] == found["f1_threshold"]
     assert parts["<128"]["roc_auc"] == metrics.roc_auc_score(
         [1, 0, 1, 0], cosines(TEST[:4])
@@ -219,14 +196,14 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
 
 
 def test_no_threshold_metrics_without_validation(dataset, capsys):
-    names = [
-        "spearman",
-        "roc_auc",
-        "average_precision",
-        "best_f1",
-        "best_accuracy",
-        "pearson",
-    ]
+    names = text_lines("""
+        spearman
+        roc_auc
+        average_precision
+        best_f1
+        best_accuracy
+        pearson
+    """)
     validation = dataset / "data/validation.jsonl"
     for data, options in ((dataset, {"split": "validation"}), (validation, {})):
         assert [*scores_of(data, **options)][:-1] == names
@@ -252,17 +229,14 @@ def test_splits_of_a_folder(tmp_path, capsys):
             test | 1
             """):
         (tmp_path / f"{split}.jsonl").unlink(missing_ok=True)
-        (tmp_path / f"{split}.csv").write_text(
-            f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
-        )
+        rows = [("ab", "ab", label), ("ab", "xyz", 1 - label)]
+        pair_table(rows).write_csv(tmp_path / f"{split}.csv")
     for name, spearman in values("""
             None | 1
             test | 1
             validation | -1
             """):
-        ((_, found),) = (
-            evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
-        )
+        found = figures(evaluate(data=tmp_path, split=name, suite="sts"))
         assert found["spearman"] == approx(spearman)
 
 
@@ -271,7 +245,8 @@ def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
     rows = [
-        {"text1": a, "text2": b, "score": 1.0 * (a < b)} for a in "abc" for b in "abc"
+        {"text1": a, "text2": b, "score": 1.0 * (a < b)}
+        for a, b in product("abc", "abc")
     ]
     aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     return out
@@ -285,12 +260,9 @@ def trained(bert, tmp_path_factory):
     """,
 )
 def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys):
-    table = aoe_train.evaluate(trained, data=scored(pairs), resamples=0)
-    (found,) = table.to_dict().values()
-    overlap = found["overlap"]
-    assert [
-        overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")
-    ] == expected
+    table = evaluate(trained, data=scored(pairs))
+    overlap = figures(table)["overlap"]
+    assert [*overlap.values()] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
     assert (told in stderr(capsys)) == is_known
     assert (f"model was {told}" in table.to_markdown()) == is_known
@@ -343,17 +315,11 @@ def test_overlap_of_single_inputs(trained):
         texts = "a", ("a", "b"), ("b", "x")
 
         def measure(self, vectors):
-            return aoe_train.tasks.MeanMetrics(
-                {"size": np.ones(len(vectors.rows(self.texts)))}
-            )
+            sizes = np.ones(len(vectors.rows(self.texts)))
+            return aoe_train.tasks.MeanMetrics({"size": sizes})
 
-    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0).to_dict()
-    assert found["mine"]["overlap"] == {
-        "texts": 2,
-        "of_texts": 3,
-        "rows": 2,
-        "of_rows": 3,
-    }
+    overlap = evaluate(trained, tasks=[Mine()]).to_dict()["mine"]["overlap"]
+    assert overlap == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 
 DOCUMENTS = 130
@@ -369,8 +335,8 @@ def write_beir(folder, rows, split="test"):
         {"_id": "d7" if n == 3 else f"q{n}", "text": f"query {n}"} for n in range(9)
     ]
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    pl.DataFrame(documents).write_ndjson(folder / "corpus.jsonl")
-    pl.DataFrame(queries).write_ndjson(folder / "queries.jsonl")
+    write_rows(folder / "corpus.jsonl", documents)
+    write_rows(folder / "queries.jsonl", queries)
     head = "query-id\tcorpus-id\tscore"
     (folder / "qrels" / f"{split}.tsv").write_text("\n".join([head, *rows]) + "\n")
     return folder
@@ -378,14 +344,11 @@ def write_beir(folder, rows, split="test"):
 
 def encode(texts):
     vectors = [np.random.default_rng([*text.encode()]).normal(size=6) for text in texts]
-    return np.array(vectors, np.float32)
+    return np.float32(vectors)
 
 
 def scores(folder, **more):
-    (figures,) = (
-        aoe_train.evaluate(encode, data=folder, resamples=0, **more).to_dict().values()
-    )
-    return figures
+    return figures(evaluate(encode, data=folder, **more))
 
 
 def test_metrics_equal_those_of_a_sorted_list(tmp_path):
@@ -393,18 +356,18 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     gains = {
         query: {
             f"d{d}": int(random.integers(4))
-            for d in random.choice(130, 12, replace=False)
+            for d in random.choice(DOCUMENTS, 12, replace=False)
         }
-        for query in ("q0", "q1", "q2", "d7", "q4", "q5", "q6", "q7")
+        for query in (*(f"q{n}" for n in (0, 1, 2, 4, 5, 6, 7)), "d7")
     }
     gains["d7"]["d7"] = 0
     rows = [
         f"{query}\t{d}\t{gain}" for query, of in gains.items() for d, gain in of.items()
     ]
     found = scores(write_beir(tmp_path, rows))
-    vectors = encode([f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)])
-    vectors = unit(vectors)
-    figures = []
+    texts = [f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)]
+    vectors = unit(encode(texts))
+    wanted = []
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
         cosines = (
@@ -414,7 +377,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
         ranked = gain[np.argsort(-cosines)]
         first = np.flatnonzero(ranked[:10])[:1]
         relevant = (gain > 0).sum()
-        figures.append(
+        wanted.append(
             {
                 "ndcg@10": ndcg_score([gain], [cosines], k=10),
                 "mrr@10": (1 / (1 + first)).sum(),
@@ -422,7 +385,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
                 "recall@100": (ranked[:100] > 0).sum() / relevant,
             }
         )
-    expected = pl.DataFrame(figures).mean().row(0, named=True)
+    expected = pl.DataFrame(wanted).mean().row(0, named=True)
     assert {name: found[name] for name in expected} == approx(expected)
     assert found["n"] == len(gains)
 
@@ -431,22 +394,20 @@ def test_relevant_documents_are_pairs(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\td6\t0", "q2\td4\t2"], "dev")
     write_beir(folder, ["d7\td7\t1"], "train")
     subprocess.run(["gzip", folder / "corpus.jsonl"], check=True)
-    splits = pairkit.read(folder).splits
-    texts = {
-        split: rows.select("text1", "text2").rows() for split, rows in splits.items()
-    }
-    assert texts == {
-        "train": [("query 3", "7 of 7")],
-        "validation": [("query 0", "5 of 5"), ("query 2", "of 4")],
-    }
-    rows = [{"query-id": "q1", "corpus-id": "d4", "score": 1}]
-    (folder / "qrels" / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    known, dev = (
+        pairkit.read(folder)[split].select("text1", "text2").rows()
+        for split in ("train", "validation")
+    )
+    assert known == [("query 3", "7 of 7")]
+    assert dev == [("query 0", "5 of 5"), ("query 2", "of 4")]
+    row = {"query-id": "q1", "corpus-id": "d4", "score": 1}
+    pl.DataFrame(row).write_ndjson(folder / "qrels/test.jsonl")
     assert pairkit.read(folder)["test"]["text2"].to_list() == ["of 4"]
 
 
 def test_a_text_in_place_of_a_folder_is_refused():
     with config_error(r"not a valid path \(File name too long\)"):
-        aoe_train.evaluate(encode, data="a text " * 100)
+        evaluate(encode, data="a text " * 100)
 
 
 def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
@@ -455,30 +416,25 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     def same(texts):
         return encode(["7 of 7" if text == "query 3" else text for text in texts])
 
-    assert (
-        aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"]
-        == 1
-    )
+    assert evaluate(same, data=folder).to_dict()["own"]["mrr@10"] == 1
     assert "isn't ranked" not in stderr(capsys)
-    aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
+    evaluate(same, data=write_beir(folder, ["d7\td8\t1"]))
     assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
     with config_error("BEIR's layout of own sets them; leave it out"):
-        aoe_train.evaluate(same, data=folder, columns={"text1": "text"})
+        evaluate(same, data=folder, columns={"text1": "text"})
 
 
 def test_ties_count_against_relevant_documents(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1"])
-    found = aoe_train.evaluate(
-        lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0
-    )
-    assert found.to_dict()[folder.name]["recall@100"] == 0
+    found = evaluate(lambda texts: np.ones((len(texts), 2)), data=folder)
+    assert figures(found)["recall@100"] == 0
 
 
 def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(
         tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev"
     )
-    aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
+    scores(folder, split="validation")
     assert "left out 2 judgements of unknown queries or documents" in stderr(capsys)
     for rows, split, message in values(r"""
             ['q0\td5\t1'] | test | no judgements of test, found validation; choose with split=

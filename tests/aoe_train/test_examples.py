@@ -1,6 +1,6 @@
 """Training rows as distinct texts, and conflicting rows."""
 
-import json
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from aoe_train.data.examples import (
     read_examples,
 )
 from aoe_train.objectives.training_rows import ABSENT
+from tests.aoe_train.tiny import write_rows
 from tests.support.shorthand import config_error, data_error, table
 
 
@@ -68,9 +69,7 @@ def test_examples_reproduce_the_rows(rows):
     )
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
-    assert examples.texts == list(
-        dict.fromkeys(text for row in expected for text in row)
-    )
+    assert examples.texts == [*dict.fromkeys(chain(*expected))]
     assert examples.rows.shape[1] == max(map(len, expected))
     assert sum(negative_counts(examples).values()) == len(rows)
 
@@ -82,10 +81,7 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
         for n in range(100)
     ]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
-    path = put(
-        tmp_path / "rows.jsonl",
-        "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])),
-    )
+    path = write_rows(tmp_path / "rows.jsonl", [*rows[:7], many, *rows[7:]])
     with data_error(r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
     assert read_examples([many] * 100).rows.shape == (100, 32)
@@ -101,10 +97,8 @@ def test_different_numbers_of_negatives(tmp_path):
     ]
     assert examples.rows[:, 3].tolist() == [3, ABSENT, ABSENT]
     assert negative_counts(examples) == {"1": 2, "2": 1}
-    assert (
-        negatives_in_words({"1": 2, "2": 1})
-        == "1 to 2 a row; 2 of 3 rows have fewer than 2"
-    )
+    told = "1 to 2 a row; 2 of 3 rows have fewer than 2"
+    assert negatives_in_words({"1": 2, "2": 1}) == told
     assert negatives_in_words({"3": 1_000}) == "3 a row"
     counts = examples.token_counts(np.arange(1, 11), slice(None)).tolist()
     assert counts == [[1, 2, 3, 4], [5, 6, 7, 0], [8, 9, 10, 0]]
@@ -123,11 +117,9 @@ def test_missing_training_split_is_refused(tmp_path):
 
 def rows_of(examples):
     texts = [tuple(row) for row in columns_of(examples)]
-    return (
-        texts
-        if examples.labels is None
-        else list(zip(texts, examples.labels.tolist(), strict=True))
-    )
+    if examples.labels is None:
+        return texts
+    return [*zip(texts, examples.labels.tolist(), strict=True)]
 
 
 CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
@@ -145,9 +137,7 @@ def test_conflicting_labels(tmp_path, conflicts, left):
     path, told = put(tmp_path / "a.csv", CONTRADICTING), []
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
-    assert [*examples.texts] == list(
-        dict.fromkeys(text for one, other, _ in left for text in (one, other))
-    )
+    assert [*examples.texts] == [*dict.fromkeys(chain(*(row[:2] for row in left)))]
     lost = 5 - len(left)
     left_out = {"conflicting_labels": lost} if lost else {}
     assert examples.reading.record() == {
@@ -173,8 +163,7 @@ def test_conflict_error_names_both_rows(tmp_path):
         tmp_path / "c.csv",
         "text1,text2,score\na,b,4.5\nB,a!,3.25\na,b,4.5\nc,c,1.5\nc,d,1\nc,d,1\n",
     )
-    found = rows_of(read_examples(scores, conflicts="first"))
-    assert found == [
+    assert rows_of(read_examples(scores, conflicts="first")) == [
         (("a", "b"), 4.5),
         (("a", "b"), 4.5),
         (("c", "c"), 1.5),
@@ -204,15 +193,8 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
     # I is the negative of g, and its positive.
-    lines = [
-        "a,b,c",
-        "d,e,d",
-        "f,g,g",
-        "g,h,i",
-        "i,g,x",
-    ]
-    path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
-    told = []
+    lines = "anchor,positive,negative\na,b,c\nd,e,d\nf,g,g\ng,h,i\ni,g,x\n"
+    path, told = put(tmp_path / "a.csv", lines), []
     assert rows_of(read_examples(path, conflicts=conflicts, say=told.append)) == left
     assert told[0].startswith(
         "3 pairs have different labels, such as 'd' and 'd' (1 as a text and itself, 0 in"

@@ -8,9 +8,8 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import train
-from tests.aoe_train.shorthand import aoe
-from tests.aoe_train.test_dense_layers import ROWS
+from tests.aoe_train.shorthand import aoe_json
+from tests.aoe_train.test_dense_layers import fit
 from tests.aoe_train.tiny import (
     around,
     card_of,
@@ -19,8 +18,9 @@ from tests.aoe_train.tiny import (
     probes,
     read_json,
     save_bert,
+    sentence_transformer,
 )
-from tests.support.shorthand import config_error, data_error, parametrize, table
+from tests.support.shorthand import config_error, data_error, parametrize, table, values
 
 
 def export(model, out, **options):
@@ -29,13 +29,10 @@ def export(model, out, **options):
 
 def adapted(llama, folder):
     """A model folder with adapters that change the vectors."""
-    settings = {
-        "encoder.bidirectional": True,
-        "encoder.pooling": "last",
-        "lora.rank": 4,
-    }
-    options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
-    train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
+    settings = {"encoder.bidirectional": True, "encoder.pooling": "last"}
+    settings["lora.rank"] = 4
+    options = {"prompts": "the {text} in one word:", "lora": True, "epochs": 1}
+    fit(llama, folder, settings=settings, **options)
     weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
@@ -48,13 +45,13 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     expected = encoder.encode(texts)
     plain = load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
-    result = json.loads(aoe(f"export --model {tmp_path}/m --out {out} --json"))
+    result = aoe_json(f"export --model {tmp_path}/m --out {out} --json")
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
     assert said == (str(out), True, 32, None)
     assert max(result["difference"], result["rounding"]) < 1e-5
     assert not list(out.glob("adapter*"))
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))
-    assert difference(SentenceTransformer(str(out)).encode(texts), expected) < 1e-5
+    assert difference(sentence_transformer(out).encode(texts), expected) < 1e-5
     assert difference(load(out).encode(texts), expected) < 1e-5
 
 
@@ -71,10 +68,9 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(model, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
     assert 1e-5 < done.rounding < within
-    stored = {
+    assert {
         weight.dtype for weight in load_file(tmp_path / "x/model.safetensors").values()
-    }
-    assert stored == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
+    } == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
 
 
 def test_card_and_run_record(bert, tmp_path):
@@ -118,25 +114,21 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(
     load(bert, pooling="avg", prompts=NAMED).save(out)
     (tmp_path / "m/README.md").write_text("# Its card\n")
     export(out, tmp_path / "x", default_prompt=default)
-    theirs = SentenceTransformer(str(tmp_path / "x"))
+    theirs = sentence_transformer(tmp_path / "x")
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
-    assert (
-        difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
-    )
-    assert difference(theirs.encode(texts), load(tmp_path / "x").encode(texts)) < 1e-6
-    assert (
-        difference(
-            theirs.encode(texts, prompt_name="query"),
-            theirs.encode(texts, prompt="the man: "),
-        )
-        < 1e-6
-    )
+    plain = theirs.encode(texts)
+    by_name = theirs.encode(texts, prompt_name="query")
+    for one, other in (
+        (plain, theirs.encode(texts, prompt=of_queries)),
+        (plain, load(tmp_path / "x").encode(texts)),
+        (by_name, theirs.encode(texts, prompt="the man: ")),
+    ):
+        assert difference(one, other) < 1e-6
     card = card_of(tmp_path / "x")
     assert ("The default is `passage`." in card) == (default is not None)
-    with config_error(
-        "no prompt 'title'; this model has 'query', 'document', 'passage'"
-    ):
+    known = "no prompt 'title'; this model has 'query', 'document', 'passage'"
+    with config_error(known):
         export(out, tmp_path / "y", default_prompt="title")
 
 
@@ -158,31 +150,27 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     folder = tmp_path / "m"
     load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
-    (code,) = re.findall(
-        r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL
-    )
+    card = card_of(tmp_path / "x")
+    (code,) = re.findall(r"```python\n(HuggingFaceEmb.*?)```", card, re.DOTALL)
     found = []
     stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
     stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
     exec(code.replace("path/to/this/folder", str(tmp_path / "x")), stand_in)
     chain, index = found
-    theirs, text = SentenceTransformer(chain["model_name"]), ["a cat"]
+    theirs, text = sentence_transformer(chain["model_name"]), ["a cat"]
     for kwargs, words in (
         (chain["encode_kwargs"], document),
         (chain["query_encode_kwargs"], query),
     ):
-        assert (
-            difference(theirs.encode(text, **kwargs), theirs.encode(text, prompt=words))
-            < 1e-6
-        )
+        expected = theirs.encode(text, prompt=words)
+        assert difference(theirs.encode(text, **kwargs), expected) < 1e-6
     assert index == {"query_instruction": query, "text_instruction": document}
 
 
 @parametrize("wrong", ["vectors", "prompts"])
 def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
-    settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
-    load(bert, **settings).save(out)
+    load(bert, pooling="avg", prompts=prompts, default_prompt_name="query").save(out)
     encode = SentenceTransformer.encode
 
     def other(self, texts, prompt_name=None, **more):
@@ -218,24 +206,19 @@ def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path)
         torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
-def test_export_errors(tmp_path):
-    one, wide = (
-        save_bert(tmp_path / "one", layers=1),
-        save_bert(tmp_path / "wide", layers=2),
-    )
-    mixed = {"interpolate": 0.5}
-    for given, words in (
-        (mixed, "its run.json doesn't name its backbone; give backbone="),
-        ({**mixed, "backbone": wide}, "different names or shapes"),
-        (
-            {"interpolate": 1.5, "backbone": one},
-            r"interpolate 1\.5: expected a number above 0",
-        ),
-        ({"backbone": one}, "backbone= without interpolate= has no effect"),
-        ({"format": "pickle"}, "expected a format of sentence-transformers, onnx"),
-        ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
-        ({"out": one}, "already exists"),
-    ):
+def test_export_errors(tmp_path, monkeypatch):
+    save_bert(tmp_path / "one", layers=1)
+    save_bert(tmp_path / "wide")
+    monkeypatch.chdir(tmp_path)
+    for given, words in values(r"""
+            {'interpolate': 0.5} | its run.json doesn't name its backbone; give backbone=
+            {'interpolate': 0.5, 'backbone': 'wide'} | different names or shapes
+            {'interpolate': 1.5, 'backbone': 'one'} | interpolate 1\.5: expected a number above 0
+            {'backbone': 'one'} | backbone= without interpolate= has no effect
+            {'format': 'pickle'} | expected a format of sentence-transformers, onnx
+            {'dtype': 'int8'} | a dtype of fp32, bf16, fp16
+            {'out': 'one'} | already exists
+            """):
         with config_error(words):
-            export(one, **{"out": tmp_path / "out", **given})
+            export("one", **{"out": "out", **given})
     assert not (tmp_path / "out").exists()

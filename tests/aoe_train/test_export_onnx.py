@@ -5,7 +5,6 @@ import shutil
 from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -18,16 +17,17 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from tests.aoe_train.tiny import around, card_of, read_json
+from tests.aoe_train.tiny import POOLINGS, around, card_of, read_json
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
     module_fixture,
+    pair_table,
     parametrize,
+    table,
 )
 
-POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are extras",
@@ -38,7 +38,7 @@ def load(folder, **settings):
     return Encoder.load(folder, precision="fp32", **settings)
 
 
-@parametrize("pooling", [*POOLINGS, "first-last-avg"])
+@parametrize("pooling", POOLINGS)
 def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(
         llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True
@@ -79,23 +79,12 @@ def exported(shallow, tmp_path_factory):
 def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
-    names = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    assert names >= {
-        "onnx/model.onnx",
-        "config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    }
-    assert names >= {
-        "1_Pooling/config.json",
-        "sentence_bert_config.json",
-        "README.md",
-        "run.json",
-    }
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    files = """
+    onnx/model.onnx config.json tokenizer.json tokenizer_config.json
+    1_Pooling/config.json sentence_bert_config.json README.md run.json
+    """
+    assert names >= {*files.split()}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
     assert read_json(folder / "run.json")["export"]["format"] == "onnx"
     saved = read_json(folder / "config_sentence_transformers.json")
@@ -109,9 +98,8 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
         assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
     assert "| `document` | `a road ` |" in card
     monkeypatch.chdir(folder.parent)
-    assert_allclose(
-        vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5
-    )
+    expected = encoder.encode([FLUTE], prompt="")
+    assert_allclose(vectors_of_card(card), expected, atol=1e-5)
 
 
 FLUTE = "A man is playing a flute."
@@ -164,55 +152,46 @@ def test_ran_has_no_onnx_export(tmp_path):
 
 
 def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
-    found = {"onnx": SimpleNamespace()}
-    monkeypatch.setattr(graphs, "find_spec", found.get)
+    monkeypatch.setattr(graphs, "find_spec", {"onnx": SimpleNamespace()}.get)
     with config_error(r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
         export(Encoder.load(bert), tmp_path / "x", source=bert, export_format="onnx")
     assert not (tmp_path / "x").exists()
 
 
 @needs_packages
-@parametrize(
-    "settings, told",
-    [
-        ({"include_prompt": False}, "ignores the tokens of prompts"),
-        (
-            {"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
-            "'a' has words after the text, and it has other prompts",
-        ),
-    ],
+@table(
+    """
+    settings, told
+    {'include_prompt': False} | ignores the tokens of prompts
+    TWO | 'a' has words after the text, and it has other prompts
+    """,
+    TWO={"prompts": {"a": "the {text} or", "b": "a "}, "default_prompt_name": "a"},
 )
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
-    encoder = Encoder.load(bert, **settings)
     with config_error(told):
-        export(encoder, tmp_path / "x", source=bert, export_format="onnx")
+        export(
+            load(bert, **settings), tmp_path / "x", source=bert, export_format="onnx"
+        )
 
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
 # Cosines with the above: 1, 1, 0.96.
-TURNED = {
-    "a": [1.0, 0.0],
-    "bb": [0.0, 2.0],
-    "ccc": [0.6, 0.8],
-}
-PAIRS = pl.DataFrame(
-    {"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 5.0, 2.5]}
-)
+TURNED = {"a": [1.0, 0.0], "bb": [0.0, 2.0], "ccc": [0.6, 0.8]}
+PAIRS = pair_table([("a", "bb", 0.0), ("a", "ccc", 5.0), ("bb", "ccc", 2.5)])
 
 
 def encoding(vectors):
-    return lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32)
+    return lambda texts: np.float32([vectors[text] for text in texts])
 
 
-def task(labels=(0, 5, 2.5)):
-    return PairSource(
-        PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))
-    ).task()
+def measured(other, tmp_path, pairs=PAIRS):
+    task = PairSource(pairs).task()
+    return measure(encoding(VECTORS), encoding(other), task, path=tmp_path)
 
 
 def test_loss_by_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", 0.4)
-    found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
+    found = measured(TURNED, tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
     assert found.agreement == approx(0.5)
     assert (found.spearman, found.spearman_int8) == (approx(1), approx(0.5))
@@ -227,12 +206,11 @@ def test_loss_by_hand(monkeypatch, tmp_path):
 
 def test_too_much_loss_is_refused(tmp_path):
     with data_error(r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
-        measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
+        measured(TURNED, tmp_path)
     with data_error("all labels are 1"):
-        measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
-    nan = {text: [float("nan")] * 2 for text in VECTORS}
+        measured(VECTORS, tmp_path, PAIRS.with_columns(label=1.0))
     with data_error("nan"):
-        measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
+        measured(dict.fromkeys(VECTORS, [float("nan")] * 2), tmp_path)
 
 
 @needs_packages
@@ -265,12 +243,13 @@ def test_int8_export(exported, tmp_path, monkeypatch):
 
 
 @needs_packages
-@parametrize(
-    "how, words",
-    [
-        ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),
-        ({"data": PAIRS}, "data= measures the loss by int8"),
-    ],
+@table(
+    """
+    how, words
+    {'format': 'onnx', 'dtype': 'bf16'} | always in fp32
+    PAIRS | data= measures the loss by int8
+    """,
+    PAIRS={"data": PAIRS},
 )
 def test_options_that_conflict_with_a_graph(tmp_path, how, words):
     with config_error(words):

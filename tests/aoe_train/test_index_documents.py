@@ -2,9 +2,8 @@
 
 import pytest
 
-import aoe_train
 from aoe_train import Encoder, open_index
-from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.shorthand import aoe, index
 from tests.support.shorthand import data_error, table
 
 
@@ -20,11 +19,9 @@ def handbook(tmp_path):
 
 
 def test_chunks_name_their_place_and_address(bert, handbook, out):
-    aoe_train.index(
-        handbook, model=bert, out=out, link="https://a.example/{page}?l={line}#{anchor}"
-    )
-    index = open_index(out)
-    hit, *_ = index.search("dog park", by="words")
+    index(handbook, bert, out, link="https://a.example/{page}?l={line}#{anchor}")
+    opened = open_index(out)
+    hit, *_ = opened.search("dog park", by="words")
     assert hit.row == {
         "title": "Dogs > When may they run?",
         "text": "A dog may run in the park.",
@@ -35,7 +32,7 @@ def test_chunks_name_their_place_and_address(bert, handbook, out):
     }
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
     assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
-    assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
+    assert opened.rows["url"][0] == "https://a.example/?l=3#the-house"
     assert "rules/dogs.md:5" in aoe(
         f"search {out} 'dog park' --where file=rules/dogs.md"
     )
@@ -43,11 +40,11 @@ def test_chunks_name_their_place_and_address(bert, handbook, out):
 
 def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     out = tmp_path / "index"
-    first = aoe_train.index(handbook, model=bert, out=out)
+    first = index(handbook, bert, out)
     assert (first.rows, first.encoded, first.removed) == (2, 2, 0)
     (handbook / "index.md").unlink()
     (handbook / "new.md").write_text("# The boat\n\nA red boat on the river.\n")
-    second = aoe_train.index(handbook, model=bert, out=out)
+    second = index(handbook, bert, out)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
     assert open_index(out, words_only=True).rows["file"].to_list() == [
@@ -60,11 +57,9 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     (tmp_path / "a.md").write_text(
         "# Dogs\n\n" + "the dog is running in the city. " * 400
     )
-    aoe_train.index(tmp_path / "a.md", model=bert, out=out, chunk_tokens=32)
+    index(tmp_path / "a.md", bert, out, chunk_tokens=32)
     texts = open_index(out, words_only=True)
-    encoder = Encoder.load(bert)
-    lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
-    assert lengths.max() <= 32
+    assert Encoder.load(bert).tokens(texts.texts(range(len(texts)))).lengths.max() <= 32
     assert len(texts) > 50
 
 
@@ -78,11 +73,11 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
 )
 def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     with pytest.raises(error, match=message):
-        aoe_train.index(handbook, model=bert, out=out, **given)
+        index(handbook, bert, out, **given)
 
 
 def test_a_folder_without_text(bert, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
     with data_error("no text"):
-        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index")
+        index(tmp_path / "docs", bert, tmp_path / "index")

@@ -7,9 +7,9 @@ import polars as pl
 
 from aoe_train import Encoder, evaluate, train
 from tests.aoe_train.shorthand import stderr
-from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
+from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert, write_rows
 from tests.conftest import command_line
-from tests.support.shorthand import approx, config_error, module_fixture
+from tests.support.shorthand import approx, config_error, module_fixture, pair
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
 
@@ -20,14 +20,14 @@ def judged_rows(seed, pairs=120):
     rows = []
     for place in range(pairs):
         topics = draw.sample(TOPICS, 2)
-        module_fixture = draw.sample(OTHERS, 1 + place % 2)
-        one, other = (draw.sample(OTHERS, 2) + module_fixture for _ in range(2))
+        shared = draw.sample(OTHERS, 1 + place % 2)
+        one, other = (draw.sample(OTHERS, 2) + shared for _ in range(2))
         about = [topics[0], topics[place % 2]]
         texts = [
             " ".join(draw.sample([about[side], *words], len(words) + 1))
             for side, words in enumerate((one, other))
         ]
-        rows.append({"text1": texts[0], "text2": texts[1], "label": 1 - place % 2})
+        rows.append(pair(*texts, 1 - place % 2))
     return rows
 
 
@@ -39,16 +39,13 @@ def bert(tmp_path_factory):
 @module_fixture
 def train_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
-    return path
+    return write_rows(path, judged_rows(7, 320))
 
 
 @module_fixture
 def few(train_file):
     """The first rows, for tests that don't need a good model."""
-    path = train_file.with_name("few.jsonl")
-    path.write_text("".join(train_file.read_text().splitlines(keepends=True)[:96]))
-    return path
+    return write_rows(train_file.with_name("few.jsonl"), judged_rows(7, 96))
 
 
 def run(data, bert, out, **more):
@@ -56,29 +53,27 @@ def run(data, bert, out, **more):
     return train(data, backbone=bert, out=out, **how | more)
 
 
-def shuffled(path):
-    """The same texts with inverted labels."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{**row, "label": 1 - row["label"]} for row in rows]
+def shuffled():
+    """The texts of `few` with inverted labels."""
+    return [{**row, "label": 1 - row["label"]} for row in judged_rows(7, 96)]
 
 
 def test_better_model_is_saved(train_file, bert, out):
     found = run(train_file, bert, out, accept_on=judged_rows(1), epochs=4, lr=4e-3)
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
     assert not same_weights(out, bert)
-    rows = judged_rows(1)
-    (again,) = evaluate(out, data=rows, against=bert, resamples=100).gains.values()
-    assert (again.after, again.before) == approx(
-        (found.gain.after, found.gain.before), abs=1e-3
-    )
-    card = card_of(out)
-    assert "The weights are the model's." in " ".join(card.split())
+    how = {"data": judged_rows(1), "against": bert, "resamples": 100}
+    (again,) = evaluate(out, **how).gains.values()
+    assert again.after == approx(found.gain.after, abs=1e-3)
+    assert again.before == approx(found.gain.before, abs=1e-3)
+    card = " ".join(card_of(out).split())
+    assert "The weights are the model's." in card
     assert "backbone's own weights" not in card
 
 
-def test_backbone_is_saved_if_the_model_is_worse(few, bert, out):
+def test_backbone_is_saved_if_the_model_is_worse(bert, out):
     more = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
-    found = run(shuffled(few), bert, out, **more)
+    found = run(shuffled(), bert, out, **more)
     assert found.gain.word != "better"
     assert found.kept == "backbone"
     assert same_weights(out, bert)
@@ -90,18 +85,18 @@ def test_backbone_is_saved_if_the_model_is_worse(few, bert, out):
     assert "The weights are the backbone's." in card
     assert found.to_dict()["judged"]["verdict"] == found.gain.word
     assert "kept: backbone" in repr(found)
-    again = run(shuffled(few), bert, out, **more)  # is finished already
+    again = run(shuffled(), bert, out, **more)  # is finished already
     assert (again.kept, str(again.gain)) == ("backbone", str(found.gain))
 
 
-def test_command_reports_the_gain(few, bert, out, tmp_path, capsys):
-    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
+def test_command_reports_the_gain(bert, out, tmp_path, capsys):
+    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled())):
         pl.DataFrame(rows).write_ndjson(tmp_path / f"{name}.jsonl")
     how = f"--accept-on {tmp_path}/judged.jsonl --lr 0.002 --preset cosent --epochs 1"
     flags = f"train -d {tmp_path}/wrong.jsonl -b {bert} -o {out} {how}".split()
     aoe = command_line("aoe_train")
     aoe([*flags, "--if-not-better", "model"], standalone_mode=False)
-    found = told(capsys)
+    found = stderr(capsys)
     assert "judged pairs: AUC " in found
     assert "kept the backbone" not in found
     assert not same_weights(out, bert)
@@ -121,34 +116,26 @@ def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
             run(few, bert, out, epochs=1, accept_on=other)
     capsys.readouterr()
     same = run(rows, bert, tmp_path / "n", epochs=0.2, accept_on=rows)
-    assert (same.gain.word, str(same.gain)) == (
-        "not judged",
-        "trained on 120 of 120 rows",
-    )
+    assert same.gain.word == "not judged"
+    assert str(same.gain) == "trained on 120 of 120 rows"
     assert same.kept == "backbone"
-    assert "warning: the list given: the model is trained on 120 of its 120" in told(
+    assert "warning: the list given: the model is trained on 120 of its 120" in stderr(
         capsys
     )
 
 
-def told(capsys):
-    return stderr(capsys)
-
-
 def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):
     found = run(few, bert, out, epochs=0.3)
-    assert "32 of 96 binary rows: cosent" in told(capsys)
+    assert "32 of 96 binary rows: cosent" in stderr(capsys)
     steps, comparison, *_ = found.notes()
     assert steps.startswith("2 steps over 32 of 96 rows in ")
     assert comparison.startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
-    assert not [
-        note for note in judged.notes() if note.startswith("not shown to be better")
-    ]
+    assert not any(note.startswith("not shown to be better") for note in judged.notes())
 
 
-def test_rejected_adapters_are_reset(few, bert, out):
-    found = run(shuffled(few), bert, out, accept_on=judged_rows(1), lora=True, epochs=1)
+def test_rejected_adapters_are_reset(bert, out):
+    found = run(shuffled(), bert, out, accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
     before = Encoder.load(bert).encode(texts)

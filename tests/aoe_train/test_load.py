@@ -1,70 +1,64 @@
 """Unusable or untrusted models are refused before any of their code runs."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from pairkit import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit, load
 from tests.support.shorthand import config_error, parametrize, raises, table
 
 
-def pickled(folder):
-    torch.save({}, folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
+def pickled(path):
+    torch.save({}, path.with_name("pytorch_model.bin"))
+    path.unlink()
 
 
-def cut_in_half(folder):
-    whole = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+def cut_in_half(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
 
 
-@parametrize(
-    "source, error, message",
-    [
-        *(
-            (name, ConfigError, "no such folder")
-            for name in ("./nowhere", "/nowhere", "a/b/c", "with space")
-        ),
-        (__file__, ConfigError, "a file"),
-        (str(Path(__file__).parent), ConfigError, r"config\.json"),
-        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
-    ],
+@table(
+    r"""
+    source, error, message
+    ./nowhere | ConfigError | no such folder
+    /nowhere | ConfigError | no such folder
+    a/b/c | ConfigError | no such folder
+    with space | ConfigError | no such folder
+    FILE | ConfigError | a file
+    FOLDER | ConfigError | config\.json
+    nobody/nothing-of-this-name | RemoteError | Hub could not be reached
+    """,
+    FILE=__file__,
+    FOLDER=str(Path(__file__).parent),
 )
 def test_invalid_model_names_are_refused(source, error, message):
     with raises(error, match=message):
         load(source)
 
 
-def pointer(folder):
-    (folder / "model.safetensors").write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
-    )
+def pointer(path):
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
 
 
-@parametrize(
-    "harm, error, message",
-    [
-        (pickled, ConfigError, "pickle"),
-        (
-            lambda folder: (folder / "model.safetensors").unlink(),
-            ConfigError,
-            "no weights",
-        ),
-        (cut_in_half, DataError, "not loadable"),
-        (pointer, DataError, "run `git lfs pull`"),
-        (
-            lambda folder: (folder / "tokenizer.json").unlink(),
-            DataError,
-            "has no tokenizer",
-        ),
-    ],
+@table(
+    """
+    file, harm, error, message
+    model.safetensors | pickled | ConfigError | pickle
+    model.safetensors | unlink | ConfigError | no weights
+    model.safetensors | cut_in_half | DataError | not loadable
+    model.safetensors | pointer | DataError | run `git lfs pull`
+    tokenizer.json | unlink | DataError | has no tokenizer
+    """,
+    pickled=pickled,
+    unlink=Path.unlink,
+    cut_in_half=cut_in_half,
+    pointer=pointer,
 )
-def test_damaged_folders_are_refused(copy, harm, error, message):
-    harm(copy)
+def test_damaged_folders_are_refused(copy, file, harm, error, message):
+    harm(copy / file)
     refused(copy, error, message)
 
 
@@ -96,16 +90,15 @@ class FunctionEmbedder(BertModel):
     config_class = OwnConfig
 """
 OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
+OTHERS = {"AutoModel": "other/m--own.FunctionEmbedder"}
 
 
 @pytest.fixture
 def own(copy, monkeypatch):
     """A folder with its own Python code."""
-    monkeypatch.setattr(
-        "transformers.dynamic_module_utils.HF_MODULES_CACHE",
-        str(copy.parent / "modules"),
-    )
-    monkeypatch.syspath_prepend(copy.parent / "modules")
+    modules = str(copy.parent / "modules")
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
+    monkeypatch.syspath_prepend(modules)
     (copy / "own.py").write_text(CODE)
     edit(copy / "config.json", model_type="own", auto_map=OWN)
     return copy
@@ -137,7 +130,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
 
 @parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
-    edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
+    edit(own / name, auto_map=OTHERS)
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
         with config_error("another repository"):
@@ -148,7 +141,7 @@ def adapters(folder, copy, base):
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
     config = {"peft_type": "LORA", "base_model_name_or_path": base}
-    (folder / "adapter_config.json").write_text(json.dumps(config))
+    edit(folder / "adapter_config.json", **config)
     return folder
 
 
@@ -172,11 +165,11 @@ def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
     with config_error("pin the commit"):
         load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
-    edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
+    edit(own / "config.json", auto_map=OTHERS)
     folder = adapters(tmp_path / "b", own, str(own))
     with config_error("another repository"):
         load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
-    pickled(own)
+    pickled(own / "model.safetensors")
     with config_error("pickle"):
         load(folder)

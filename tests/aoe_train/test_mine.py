@@ -1,6 +1,5 @@
 """Hard negatives: by hand, by any data, as sentence-transformers finds them, and from the command line."""
 
-import json
 import random
 from collections import defaultdict
 from itertools import chain
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import aoe
-from tests.aoe_train.tiny import WORDS, load
+from tests.aoe_train.shorthand import aoe, aoe_json
+from tests.aoe_train.tiny import WORDS, Wrapped, load, sentence_transformer
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -29,22 +28,17 @@ from tests.support.shorthand import (
 
 
 def negatives(rows):
-    names = [name for name in rows.columns if name.startswith("negative_")]
-    return [
-        [text for text in row if text is not None]
-        for row in rows.select(names).iter_rows()
-    ]
+    found = rows.select("^negative_.*$").iter_rows()
+    return [[text for text in row if text is not None] for row in found]
 
 
-SHIPS = pl.DataFrame(
+SHIPS = pair_table(
     values("""
     the red boat sinks | crimson ship going under | 1
     the red boat sinks | boat of red goes down | 1
     a dog barks loudly | loud dog | 1
     a cat sleeps | the red car | 0
-    """),
-    ["text1", "text2", "label"],
-    orient="row",
+    """)
 )
 
 
@@ -56,9 +50,7 @@ def test_the_nearest_by_words_that_are_no_positives():
         ("the red boat sinks", "boat of red goes down", "the red car"),
     ]
     assert found.statistics["dropped_rows"] == {"not_positive": 1}
-    data = pl.DataFrame(
-        {"text1": ["red boat"] * 2, "text2": ["ship", "red car"], "label": [1, 0]}
-    )
+    data = pair_table([("red boat", "ship", 1), ("red boat", "red car", 0)])
     assert mine(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
@@ -73,20 +65,18 @@ def test_a_row_that_gets_none_is_counted():
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
-class Given(Encoder):
+class Given(Wrapped):
     """A model with a given cosine of each text with all anchors, which are the texts without one."""
 
     def __init__(self, bert, cosines):
-        real = load(bert)
-        super().__init__(real.model, real.tokenizer, real.settings)
+        super().__init__(load(bert))
         self.cosines = cosines
 
     def encode(self, texts, **_):
-        first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
-        return np.pad(
-            np.stack([first, np.sqrt(1 - first**2)], axis=1),
-            ((0, 0), (0, self.dim - 2)),
-        )
+        vectors = np.zeros((len(texts), self.dim), np.float32)
+        vectors[:, 0] = [self.cosines.get(text, 1) for text in texts]
+        vectors[:, 1] = np.sqrt(1 - vectors[:, 0] ** 2)
+        return vectors
 
 
 def test_two_rankings_alternate(bert):
@@ -110,14 +100,10 @@ def test_near_duplicates_positives_and_clusters_are_excluded(
     bert, transitive, expected
 ):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
-    data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(
-        label=1
-    )
-    corpus = ["A b c d  e f g!", *"xyzw"]
-    found = mine(
-        data, corpus=corpus, model=Given(bert, {}), transitive=transitive
-    ).splits["train"]
-    assert {*negatives(found)[0]} == expected
+    data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row")
+    how = {"model": Given(bert, {}), "corpus": ["A b c d  e f g!", *"xyzw"]}
+    found = mine(data.with_columns(label=1), transitive=transitive, **how)
+    assert {*negatives(found.splits["train"])[0]} == expected
 
 
 CLUSTERED = pl.DataFrame(
@@ -146,13 +132,16 @@ def test_clusters_are_kept_apart_and_the_estimate_counts_what_they_save():
 
 
 _TEXT = st.lists(st.sampled_from(WORDS[:12]), min_size=1, max_size=4).map(" ".join)
-_ROWS = st.lists(
-    st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3, max_size=25
-)
+_ROW = st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0]))
 
 
 @settings(max_examples=20)
-@given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
+@given(
+    st.lists(_ROW, min_size=3, max_size=25),
+    st.booleans(),
+    st.integers(1, 4),
+    st.sampled_from(["top", "random"]),
+)
 def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
     data = pair_table(rows)
@@ -183,13 +172,12 @@ def test_splits_share_no_text_also_with_a_corpus():
     test = pl.DataFrame({"anchor": texts[80:90], "positive": texts[90:100]})
     corpus = [*texts[100:], *train["positive"]]
     found = mine({"train": train, "test": test}, corpus=corpus, num_negatives=3)
-    used = {
-        name: {*chain(*rows.iter_rows())} - {None}
-        for name, rows in found.splits.items()
-    }
-    assert not used["train"] & used["test"]
-    assert used["test"] & {*corpus}
-    assert not used["test"] & {*texts[:80]}
+    in_train, in_test = (
+        {*chain(*found.splits[name].iter_rows())} - {None} for name in ("train", "test")
+    )
+    assert not in_train & in_test
+    assert in_test & {*corpus}
+    assert not in_test & {*texts[:80]}
 
 
 def tuples(seed, rows):
@@ -201,9 +189,8 @@ def tuples(seed, rows):
 @parametrize("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
     encoder = load(bert, prompts={"query": "the man is", "document": "a red boat"})
-    found = mine(
-        tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True
-    ).splits["train"]
+    how = {"model": encoder, "by": by, "num_negatives": 2, "scores": True}
+    found = mine(tuples(2, 12), **how).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
         cosines = vectors @ encoder.encode_query(row["anchor"], normalize=True)
@@ -240,9 +227,8 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     assert mine(data, model=encoder, out=out, **work).splits["train"].equals(whole)
     assert not out.with_name("m.work").exists()
     if kept:  # also for a run with other rules
-        other = mine(
-            data, model=encoder, out=tmp_path / "other", rank_range=(5, 40), **work
-        )
+        work["out"] = tmp_path / "other"
+        other = mine(data, model=encoder, rank_range=(5, 40), **work)
         assert not other.splits["train"].equals(whole)
 
 
@@ -261,7 +247,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     """,
     SHIPS=SHIPS,
     SCORED=SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])),
-    APART=SHIPS.with_columns(label=pl.lit(0)),
+    APART=SHIPS.with_columns(label=0),
 )
 def test_what_can_not_be_mined(data, options, words):
     with raises((ConfigError, DataError), match=words):
@@ -276,7 +262,7 @@ def test_a_corpus_has_single_texts():
 def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
     data = write_tuples(tmp_path / "data")
     command = f"mine --data {data} --model {bert} --out {out} --num-negatives"
-    printed = json.loads(aoe(f"{command} 3 --json --quiet"))
+    printed = aoe_json(f"{command} 3 --json --quiet")
     rows = {
         path.name.split("-")[0]: pl.read_parquet(path)
         for path in out.rglob("*.parquet")
@@ -292,7 +278,7 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
         return {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
     before = files()
-    assert json.loads(aoe(f"{command} 3 --json")) == printed
+    assert aoe_json(f"{command} 3 --json") == printed
     aoe(f"{command} 3 --json --fresh")
     assert files() == before
     with config_error(r"other settings: settings\.num_negatives .*fresh=True"):
@@ -305,15 +291,12 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
     source = {"train": tuples(0, 40), "test": tuples(1, 40)}
 
     def found(**how):
-        return mine(
-            source, rank_range=(3, 12), scores=True, candidates="all", **how
-        ).splits
+        how |= {"rank_range": (3, 12), "scores": True, "candidates": "all"}
+        return mine(source, **how).splits
 
     how = {"num_negatives": 2, "sampling": "random"}
     once, again, anew = (
-        found(**how, seed=1, out=out),
-        found(**how, seed=1, out=out),
-        found(**how, seed=1),
+        found(**how, seed=1, **more) for more in ({"out": out}, {"out": out}, {})
     )
     assert [*again] == [*once] == ["train", "test"]
     for split in source:
@@ -329,8 +312,8 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
 @module_fixture
 def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
-    library = pytest.importorskip("sentence_transformers")
-    return load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
+    pytest.importorskip("sentence_transformers")
+    return load(minilm, precision="fp32"), sentence_transformer(minilm)
 
 
 @table(

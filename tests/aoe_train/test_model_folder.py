@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,15 +21,25 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import edit, read_json
+from tests.aoe_train.tiny import edit, load, read_json
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import module_fixture, parametrize, raises, table
+from tests.support.shorthand import (
+    each_line,
+    module_fixture,
+    parametrize,
+    raises,
+    table,
+)
 
 
-def refused(load, error, message):
+def refused(call, error, message):
     with raises(error, match=message) as caught:
-        load()
+        call()
     assert "\n" not in str(caught.value)
+
+
+def unloadable(folder, error, message):
+    refused(partial(load, folder), error, message)
 
 
 @table(
@@ -48,34 +59,32 @@ def refused(load, error, message):
 )
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
-    refused(lambda: Encoder.load(copy), error, message)
+    unloadable(copy, error, message)
 
 
 def test_accepted_configurations(copy):
     edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
-    assert Encoder.load(copy).dim == 32
-    edit(
-        copy / "config.json",
-        quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True},
-    )
+    assert load(copy).dim == 32
+    quantized = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    edit(copy / "config.json", quantization_config=quantized)
     # By transformers, as it isn't installed.
-    refused(lambda: Encoder.load(copy), DataError, "bitsandbytes")
+    unloadable(copy, DataError, "bitsandbytes")
 
 
-@parametrize(
-    "name",
-    [
-        "config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "aoe.json",
-        "modules.json",
-    ],
+@each_line(
+    """
+    name
+    config.json
+    tokenizer.json
+    tokenizer_config.json
+    aoe.json
+    modules.json
+    """
 )
 @parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
-    refused(lambda: Encoder.load(copy), DataError, rf"{name}")
+    unloadable(copy, DataError, rf"{name}")
 
 
 @table(
@@ -91,32 +100,21 @@ def test_hostile_json(copy, name, content):
 )
 def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
-    own = {
-        "peft_type": "LORA",
-        "r": 4,
-        "target_modules": ["query"],
-        "base_model_name_or_path": str(copy),
-    }
-    edit(copy / "adapter_config.json", **{**own, **fields})
-    refused(lambda: Encoder.load(copy), PairkitError, message)
+    own = {"peft_type": "LORA", "r": 4, "target_modules": ["query"]}
+    own["base_model_name_or_path"] = str(copy)
+    edit(copy / "adapter_config.json", **own | fields)
+    unloadable(copy, PairkitError, message)
 
 
 def test_a_tokenizer_rule_that_takes_too_long(copy):
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": "(a+)+$"},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    edit(copy / "tokenizer.json", pre_tokenizer=split)
-    encoder = Encoder.load(copy)
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}
+    edit(copy / "tokenizer.json", pre_tokenizer=split | {"invert": False})
+    encoder = load(copy)
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
-    edit(
-        copy / "tokenizer.json",
-        model={"type": "BPE", "continuing_subword_prefix": "###", **merged},
-    )
-    refused(lambda: Encoder.load(copy), DataError, "tokenizer failed on its own rules")
+    model = {"type": "BPE", "continuing_subword_prefix": "###", **merged}
+    edit(copy / "tokenizer.json", model=model)
+    unloadable(copy, DataError, "tokenizer failed on its own rules")
 
 
 # Folders of sentence-transformers
@@ -124,23 +122,23 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 
 def write_modules(folder, *kinds, pooling=None):
     """Write modules.json, with the transformer in the folder itself."""
-    types = [
-        kind if "." in kind else f"sentence_transformers.models.{kind}"
-        for kind in kinds
-    ]
+    models = "sentence_transformers.models."
     listed = [
-        {"idx": n, "name": str(n), "path": f"{n}_m" if n else "", "type": kind}
-        for n, kind in enumerate(types)
+        {
+            "idx": n,
+            "name": str(n),
+            "path": f"{n}_m" if n else "",
+            "type": kind if "." in kind else models + kind,
+        }
+        for n, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(listed))
     for entry in listed[1:]:
-        edit(folder / str(entry["path"]) / "config.json")
+        edit(folder / entry["path"] / "config.json")
     if len(kinds) > 1:
         edit(
-            folder / "1_m" / "config.json",
-            **pooling or {"pooling_mode_mean_tokens": True},
+            folder / "1_m/config.json", **pooling or {"pooling_mode_mean_tokens": True}
         )
-    return folder
 
 
 class Bomb:
@@ -158,8 +156,8 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    refused(
-        lambda: Encoder.load(copy),
+    unloadable(
+        copy,
         ConfigError,
         "use sentence-transformers for .*Router",
     )
@@ -182,7 +180,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 )
 def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message):
     write_modules(copy, *kinds.split(), pooling=pooling)
-    refused(lambda: Encoder.load(copy), ConfigError, message)
+    unloadable(copy, ConfigError, message)
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
@@ -210,16 +208,25 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "2_m" / "model.safetensors")
     edit(copy / DENSE, in_features=32, out_features=8, bias=False)
     edit(copy / file, **fields)
-    refused(lambda: Encoder.load(copy), DataError, message)
+    unloadable(copy, DataError, message)
 
 
-@parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
+@each_line(
+    """
+    path
+    ../other
+    /etc
+    a/b
+    ..
+    1_m/../..
+    """
+)
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = read_json(copy / "modules.json")
     listed[1]["path"] = path
     (copy / "modules.json").write_text(json.dumps(listed))
-    refused(lambda: Encoder.load(copy), DataError, "path = ")
+    unloadable(copy, DataError, "path = ")
 
 
 # Other untrusted files
@@ -231,9 +238,7 @@ ROWS = [
 
 
 def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
-    def evaluate():
-        return aoe_train.evaluate(copy, data=ROWS, resamples=0)
-
+    evaluate = partial(aoe_train.evaluate, copy, data=ROWS, resamples=0)
     path = copy / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
     refused(evaluate, DataError, "not readable")
@@ -241,13 +246,8 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
     with path.open("wb") as file:
         header = {"descr": "<u8", "fortran_order": False, "shape": (10**15,)}
         np.lib.format.write_array_header_1_0(file, header)
-    for content in (
-        path.read_bytes(),
-        b"\x93NUMPY",
-        b"PK\x03\x04",
-        b"",
-        b"\x93NUMPY\x01\x00\xff\xff",
-    ):
+    short = b"\x93NUMPY\x01\x00\xff\xff"
+    for content in (path.read_bytes(), b"\x93NUMPY", b"PK\x03\x04", b"", short):
         path.write_bytes(content)
         refused(evaluate, DataError, r"training_texts\.npy: not readable")
     np.save(path, np.zeros(3))
@@ -255,15 +255,16 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
-    def train():
-        options = {
-            "epochs": 3,
-            "batch_size": 2,
-            "settings": {"log.checkpoint_steps": 1},
-        }
-        return aoe_train.train(
-            ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options
-        )
+    train = partial(
+        aoe_train.train,
+        ROWS,
+        backbone=bert,
+        out=tmp_path / "m",
+        preset="cosent",
+        epochs=3,
+        batch_size=2,
+        settings={"log.checkpoint_steps": 1},
+    )
 
     kill_at(2)
     with raises(Killed):
@@ -275,7 +276,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
-    assert Encoder.load("minilm").dim == 384
+    assert load("minilm").dim == 384
     copy = shutil.copytree(minilm, tmp_path / "model")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
@@ -290,9 +291,9 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
         with (copy / name).open("a") as file:
             file.write(" ")
         message = rf"{name} differs from the published.*give the folder"
-        refused(lambda: Encoder.load("minilm"), ConfigError, message)
+        unloadable("minilm", ConfigError, message)
         if name == "config.json":
-            assert Encoder.load(copy).dim == 384
+            assert load(copy).dim == 384
         if size:
             os.truncate(copy / name, size)
         else:
@@ -303,13 +304,8 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"
-    options = {
-        "prompts": {"q": "find: "},
-        "default_prompt_name": "q",
-        "normalize": True,
-        "pooling": "avg",
-    }
-    Encoder.load(shallow, dense=[4], **options).save(theirs)
+    options = {"prompts": {"q": "find: "}, "default_prompt_name": "q", "dense": [4]}
+    load(shallow, pooling="avg", normalize=True, **options).save(theirs)
     ours = shutil.copytree(theirs, theirs.parent / "ours")
     (theirs / "aoe.json").unlink()
     return theirs, ours

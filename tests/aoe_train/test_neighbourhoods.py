@@ -1,7 +1,7 @@
 """Texts without labels: the smoothed teacher, and batches of neighbourhoods."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -14,18 +14,14 @@ from aoe_train.data.neighbourhoods import (
     neighbour_teacher,
 )
 from aoe_train.settings.run_settings import TeacherSettings
+from tests.aoe_train.test_objectives_mix import quick, seeds
 from tests.aoe_train.test_train_texts import TEXTS
-from tests.aoe_train.tiny import WORDS
+from tests.aoe_train.tiny import WORDS, on_circle, unit
 from tests.support.shorthand import approx
-
-quick = settings(max_examples=25)
 
 
 def dense_teacher(texts, vectors, smoothing, neighbours, weight):
     """The formulas with dense matrices and sklearn's words: the teacher, and each text's neighbourhood."""
-
-    def unit(rows):
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     own = unit(vectors - vectors.mean(0))
     pattern = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
@@ -42,7 +38,7 @@ def dense_teacher(texts, vectors, smoothing, neighbours, weight):
 
 @quick
 @given(
-    seed=st.integers(0, 10**6),
+    seed=seeds,
     smoothing=st.sampled_from([0, 0.25, 1]),
     neighbours=st.integers(1, 30),
     weight=st.sampled_from([0, 0.2, 0.9]),
@@ -65,13 +61,10 @@ def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
 
 def test_smoothing_by_hand():
     """Texts 0 and 1 are each other's nearest; 2 prefers 3, and 3 prefers 1, so neither is averaged."""
-    angles = np.radians([0, 10, 100, 60])
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    vectors = np.concatenate([vectors, -vectors])  # centred
+    vectors = on_circle([0, 10, 100, 60, 180, 190, 280, 240])  # centred
     given = TeacherSettings(smoothing=1, neighbours=1, lexical_weight=0)
-    rows = neighbour_teacher([f"w{text}" for text in range(8)], vectors, given).of_rows(
-        np.arange(4)
-    )
+    teacher = neighbour_teacher([f"w{text}" for text in range(8)], vectors, given)
+    rows = teacher.of_rows(np.arange(4))
     found = np.degrees(np.arctan2(*rows[:, 0, :2].numpy().T[::-1]))
     assert found.tolist() == approx([5, 5, 80, 80], abs=1e-3)
 
@@ -80,9 +73,8 @@ def test_words_of_chinese_texts_count():
     """Without a blank between words, two of four characters in common are a similarity."""
     texts = ["无法保存文件", "文件保存失败", "天气很好", "打开编辑器"]
     given = TeacherSettings(smoothing=0, lexical_weight=0.5)
-    rows = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given).of_rows(
-        np.arange(4)
-    )[:, 0]
+    teacher = neighbour_teacher(texts, np.eye(4, dtype=np.float32), given)
+    rows = teacher.of_rows(np.arange(4))[:, 0]
     similarity = (rows @ rows.T).numpy()
     assert similarity[0, 1] > similarity[0, 2] + 0.1
     assert similarity[0, 2] == approx(similarity[0, 3], abs=1e-6)

@@ -6,6 +6,7 @@ by index isn't, but it waits if the value is a number of the host, so a step may
 """
 
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -43,14 +44,7 @@ SIZES = {
 BACKBONES = {
     "bert": lambda: BertModel(BertConfig(vocab_size=90, **SIZES)),
     "ran": lambda: RanModel(
-        RanConfig(
-            vocab_size=90,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            window_size=4,
-            min_window_size=2,
-        )
+        RanConfig(vocab_size=90, **SIZES, window_size=4, min_window_size=2)
     ),
     "llama": lambda: LlamaModel(
         LlamaConfig(vocab_size=90, **SIZES, num_key_value_heads=2)
@@ -65,21 +59,19 @@ def model(backbone="bert", pooling="avg", preset="angle", **more):
 def pair_model(backbone, pooling, preset, **more):
     register()
     use_fast_layers(backbone)
-    settings = TrainSettings.model_validate(
-        {"preset": preset, "objective": {"dims": [32, 8]}}
-    )
-    objective = make_objective(
-        settings.objective, dim=32, kind="pair", label_range=(0, 1)
-    )
+    given = {"preset": preset, "objective": {"dims": [32, 8]}}
+    chosen = TrainSettings.model_validate(given).objective
+    objective = make_objective(chosen, dim=32, kind="pair", label_range=(0, 1))
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
 def batch(lengths, columns=2):
+    integers = partial(torch.empty, dtype=torch.int64, device=META)
     made = {
-        "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
+        "input_ids": integers(sum(lengths)),
         "lengths": np.array(lengths),
-        "rows": torch.empty(8, columns, dtype=torch.int64, device=META),
-        "texts": torch.empty(len(lengths), dtype=torch.int64, device=META),
+        "rows": integers(8, columns),
+        "texts": integers(len(lengths)),
     }
     return made if columns > 2 else made | {"labels": torch.empty(8, device=META)}
 
@@ -97,11 +89,8 @@ def no_assignment():
 
 
 def step(trained, lengths, columns=2, **more):
-    made = batch(lengths, columns) | more
     with no_assignment():
-        trained(**{name: value for name, value in made.items() if value is not None})[
-            "loss"
-        ].backward()
+        trained(**batch(lengths, columns) | more)["loss"].backward()
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
@@ -133,12 +122,9 @@ def test_objectives_and_poolings(preset, columns, pooling):
     """,
 )
 def test_guides_and_teachers(columns, projection):
-    parts = [
-        "contrastive",
-        "embed_distill",
-        "score_distill",
-        *(["margin_mse"] if columns > 2 else []),
-    ]
+    parts = ["contrastive", "embed_distill", "score_distill"]
+    if columns > 2:
+        parts.append("margin_mse")
     settings = ObjectiveSettings(
         weights=Weights(**dict.fromkeys(parts, 1.0)),
         projection=projection,
@@ -146,16 +132,12 @@ def test_guides_and_teachers(columns, projection):
         contrast_positives=True,
         symmetric=True,
     )
-    teachers = TeacherInfo(
-        guide=True,
-        teacher_dim=40,
-        sample=TeacherSample(torch.randn(50, 32), torch.randn(50, 40)),
-    )
+    sample = TeacherSample(torch.randn(50, 32), torch.randn(50, 40))
+    teachers = TeacherInfo(guide=True, teacher_dim=40, sample=sample)
     kind = "triplet" if columns > 2 else "positive"
     trained = model()
-    trained.objective = make_objective(
-        settings, dim=32, kind=kind, teachers=teachers
-    ).to(META)
+    objective = make_objective(settings, dim=32, kind=kind, teachers=teachers)
+    trained.objective = objective.to(META)
     told = {
         name: torch.empty(8, columns, 40, device=META) for name in ("guide", "teacher")
     }
@@ -192,8 +174,9 @@ def attended(query, key, value, bounds, longest, scaling, _dropout, causal, wind
     if causal:
         seen = seen & (place[:, None] >= place)
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
-    attend = torch.nn.functional.scaled_dot_product_attention
-    out = attend(q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True)
+    out = torch.nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True
+    )
     # The kernel is told how long the longest is.
     return out.transpose(0, 1) + query.new_zeros(longest).sum()
 
@@ -208,7 +191,7 @@ def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     assert counts[1] == counts[-1]
 
 
-def frames(folder, *, autocast=False):
+def frames(folder, autocast=False):
     """The number of compiled frames after each batch; results must equal those without compilation."""
     backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")
@@ -229,8 +212,8 @@ def frames(folder, *, autocast=False):
             torch.autograd.grad(loss, backbone.get_input_embeddings().weight)
             for loss in losses
         ]
-        assert_close(losses[0], losses[1])
-        assert_close(gradients[0], gradients[1])
+        assert_close(*losses)
+        assert_close(*gradients)
         counts.append(counter.frame_count)
     torch.compiler.reset()
     return counts

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.linalg import norm
 from torch.autograd import grad
@@ -28,20 +28,23 @@ from aoe_train.objectives.ranking_losses import (
     ranking_loss,
 )
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.test_objectives_mix import only
+from tests.aoe_train.test_objectives_mix import (
+    equal_with_gradient,
+    only,
+    quick,
+    random_vectors,
+    seeds,
+)
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import approx, parametrize, table
 
-quick = settings(max_examples=25)
-seeds = st.integers(0, 10**6)
 
-
-def draw(seed, rows=6, dim=5, distinct=7):
+def draw(seed):
     """A batch with repeated texts; equal texts have equal vectors."""
     generator = seeded(seed)
-    table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
-    texts = torch.randint(distinct, (rows, 2), generator=generator)
-    positive = torch.rand(rows, generator=generator) < 0.6
+    table = random_vectors(generator, 7, 5)
+    texts = torch.randint(7, (6, 2), generator=generator)
+    positive = torch.rand(6, generator=generator) < 0.6
     return table[texts[:, 0]], table[texts[:, 1]], texts, positive
 
 
@@ -86,9 +89,7 @@ def test_false_negatives_by_hand(texts, positive, expected):
     ]
     is_positive = torch.tensor([label == "1" for label in positive.split()])
     found = false_negatives(torch.tensor(numbers), is_positive)
-    assert [
-        "".join(str(int(each)) for each in row) for row in found
-    ] == expected.split()
+    assert found.int().tolist() == [[*map(int, row)] for row in expected.split()]
 
 
 @quick
@@ -106,24 +107,20 @@ def test_loss_equals_plain_loops(seed, tau):
     assert contrastive_loss(*batch, hard_negatives=False).item() == approx(some)
     assert contrastive_loss(*batch, symmetric=True).item() == approx((whole + back) / 2)
     for duplicates in ("positive", "negative"):
-        for usable, hard_negatives in ((everyone, True), (flags, False)):
+        for usable, hard in ((everyone, True), (flags, False)):
+            how = {"hard_negatives": hard, "duplicates": duplicates}
             expected = plain(a, b, numbers, flags, tau, usable, duplicates)
-            found = contrastive_loss(
-                *batch, hard_negatives=hard_negatives, duplicates=duplicates
-            )
-            assert found.item() == approx(expected)
+            assert contrastive_loss(*batch, **how).item() == approx(expected)
 
 
 @parametrize("duplicates", ["exclude", "positive", "negative"])
 def test_without_positives_loss_and_gradient_are_zero(duplicates):
     first, second, texts, positive = draw(0)
-    none = torch.zeros_like(positive)
-    value = contrastive_loss(
-        first.requires_grad_(), second, texts, none, 0.05, duplicates=duplicates
-    )
+    batch = first.requires_grad_(), second, texts, positive & False
+    value = contrastive_loss(*batch, 0.05, duplicates=duplicates)
     value.backward()
     assert value == 0
-    assert torch.equal(first.grad, torch.zeros_like(first))
+    assert (first.grad == 0).all()
 
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
@@ -136,27 +133,19 @@ def test_equal_texts_are_not_extra_candidates():
     positive = torch.ones(3, dtype=torch.bool)
     every = {"contrast_anchors": True, "contrast_positives": True}
     for two in (slice(2), slice(1, 3)):
-        assert (
-            contrastive_loss(
-                *vectors[two].unbind(1), texts[two], positive[two], 0.5, **every
-            ).item()
-            == 0
-        )
+        batch = *vectors[two].unbind(1), texts[two], positive[two]
+        assert contrastive_loss(*batch, 0.5, **every).item() == 0
 
 
-def drawn(seed, negatives, rows=6):
+def drawn(seed, negatives):
     """The model's and the guide's vectors (row, column, dim) of distinct texts."""
     generator = seeded(seed)
-    shape = rows, 2 + negatives
-    return (
-        torch.randn(*shape, 5, generator=generator, dtype=torch.float64),
-        torch.randn(*shape, 3, generator=generator, dtype=torch.float64),
-    )
+    return [random_vectors(generator, 6, 2 + negatives, dim) for dim in (5, 3)]
 
 
 @quick
 @given(
-    seed=st.integers(0, 10**6),
+    seed=seeds,
     negatives=st.integers(0, 3),
     # Below 0 theirs can filter the positive itself.
     margin=st.sampled_from([0.0, 0.1, 0.5]),
@@ -172,16 +161,17 @@ def test_value_and_gradient_equal_sentence_transformers(
     vectors.requires_grad_()
     peer = theirs.CachedGISTEmbedLoss.__new__(theirs.CachedGISTEmbedLoss)
     torch.nn.Module.__init__(peer)
-    peer.similarity_fct, peer.cross_entropy_loss = (
-        torch.nn.CosineSimilarity(dim=-1),
-        torch.nn.CrossEntropyLoss(),
-    )
-    peer.temperature, peer.margin, peer.margin_strategy = 0.07, margin, strategy
-    peer.contrast_anchors, peer.contrast_positives = anchors, positives
-    peer.gather_across_devices, peer.show_progress_bar, peer.mini_batch_size = (
-        False,
-        False,
-        4,
+    vars(peer).update(
+        similarity_fct=torch.nn.CosineSimilarity(dim=-1),
+        cross_entropy_loss=torch.nn.CrossEntropyLoss(),
+        temperature=0.07,
+        margin=margin,
+        margin_strategy=strategy,
+        contrast_anchors=anchors,
+        contrast_positives=positives,
+        gather_across_devices=False,
+        show_progress_bar=False,
+        mini_batch_size=4,
     )
     columns = [[column] for column in vectors.unbind(1)]
     expected = peer.calculate_loss(columns, [[column] for column in guide.unbind(1)])
@@ -195,26 +185,25 @@ def test_value_and_gradient_equal_sentence_transformers(
     )
     kind = "triplet" if negatives else "positive"
     objective = Objective(wanted, dim=5, kind=kind, teachers=TeacherInfo(guide=True))
-    texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
+    texts = torch.arange(vectors[..., 0].numel()).view(6, -1)
     found = objective(vectors, None, texts, BatchTeachers(guide=guide))["loss"]
-    assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (grad(loss, vectors) for loss in (found, expected))
-    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+    equal_with_gradient(found, expected, vectors)
 
 
 @quick
-@given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.0, 0.2]))
+@given(seeds, st.sampled_from([0.0, 0.2]))
 def test_guide_filters_both_directions(seed, margin):
     """The backward direction is the loss of swapped columns with the same thresholds."""
     vectors, told = drawn(seed, 0)
     texts = torch.arange(12).view(6, 2)
     positive = torch.ones(6, dtype=torch.bool)
-    first, second = unit(told[:, 0]), unit(told[:, 1])
+    first, second = unit(told).unbind(1)
     there = Guide(first, second, margin, "absolute")
     back = Guide(second, first, margin, "absolute")
-    sides = vectors[:, 0], vectors[:, 1]
-    both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
-    one = contrastive_loss(*sides, texts, positive, 0.1, there)
+    sides = vectors.unbind(1)
+    batch = *sides, texts, positive, 0.1, there
+    both = contrastive_loss(*batch, symmetric=True)
+    one = contrastive_loss(*batch)
     other = contrastive_loss(*sides[::-1], texts.flip(1), positive, 0.1, back)
     assert_close(both, (one + other) / 2)
 
@@ -224,11 +213,8 @@ scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 
 def ranking_plain(scores, labels, scale, margin=0.0):
     """All B^2 differences at once."""
-    apart = margin * (labels[:, None] - labels[None, :])
-    terms = (
-        scale
-        * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
-    )
+    above = labels[:, None] - labels
+    terms = scale * (scores - scores[:, None] + margin * above)[above > 0]
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
@@ -255,29 +241,23 @@ def value_and_gradient(loss, scores, labels, scale, *margin):
 )
 def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
-    value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
-    plain_value, plain_gradient = value_and_gradient(
-        ranking_plain, scores, labels, scale, margin
+    (value, gradient), (expected, slope) = (
+        value_and_gradient(loss, scores, labels, scale, margin)
+        for loss in (ranking_loss, ranking_plain)
     )
-    assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
-    assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
+    assert_close(value, expected, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
+    assert_close(gradient, slope, rtol=1e-9, atol=1e-11)
 
 
 @quick
 @given(seeds, st.integers(2, 512), st.sampled_from([2, 6, 1000]))
 def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw_scores(seed, size, levels)
-    exact_value, exact_gradient = value_and_gradient(
-        ranking_plain, scores, labels, 20.0
-    )
-    value, gradient = value_and_gradient(
-        ranking_loss, scores.float(), labels.float(), 20.0
-    )
-    assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
-    assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
-
-
-MEASURES = [cosine, angle_reference]
+    exact, slope = value_and_gradient(ranking_plain, scores, labels, 20.0)
+    rough = scores.float(), labels.float()
+    value, gradient = value_and_gradient(ranking_loss, *rough, 20.0)
+    assert_close(value.double(), exact, rtol=2e-6, atol=1e-5)
+    assert_close(gradient.double(), slope, rtol=1e-4, atol=1e-5)
 
 
 @table(
@@ -300,7 +280,7 @@ def test_by_hand(measure, x, y, expected):
     assert measure(first, second).item() == approx(expected, abs=1e-6)
 
 
-@parametrize("measure", MEASURES)
+@parametrize("measure", [cosine, angle_reference])
 @parametrize("size", [0.0, 1e-30, 1e-7])
 def test_short_vectors_give_bounded_gradients(measure, size):
     short = torch.full((1, 4), size, requires_grad=True)
@@ -327,9 +307,7 @@ def test_softmax_against_loops(seed):
     labels, losses = rng.integers(2, size=5), []
     for x, y, label in zip(u, v, labels, strict=True):
         features = [*x, *y, *abs(x - y)]
-        scores = [
-            sum(w * f for w, f in zip(row, features, strict=True)) for row in weight
-        ] + bias
+        scores = [sum(row * features) for row in weight] + bias
         losses.append(math.log(sum(math.exp(s - scores[label]) for s in scores)))
     classifier = Classifier(3).double()
     weights = {"weight": torch.from_numpy(weight), "bias": torch.from_numpy(bias)}

@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn import functional
 from torch.testing import assert_close
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
@@ -14,48 +15,44 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.test_objectives_mix import only
+from tests.aoe_train.test_objectives_mix import (
+    equal_with_gradient,
+    only,
+    quick,
+    random_vectors,
+    seeds,
+)
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import approx, config_error
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")
 
-quick = settings(max_examples=25)
 TEACHER = TeacherInfo(teacher_dim=3)
 
 
-def drawn(seed, columns, dim=3, rows=5):
+def drawn(seed, columns, dim=3):
     """Vectors of the model, of the teacher (size 3), and numbers of distinct texts."""
     generator = seeded(seed)
-    own = torch.randn(
-        rows, columns, dim, generator=generator, dtype=torch.float64
-    ).requires_grad_()
-    teacher = torch.randn(rows, columns, 3, generator=generator, dtype=torch.float64)
-    return own, teacher, torch.arange(rows * columns).view(rows, columns)
+    own = random_vectors(generator, 5, columns, dim).requires_grad_()
+    teacher = random_vectors(generator, 5, columns, 3)
+    return own, teacher, torch.arange(5 * columns).view(5, columns)
 
 
 def loss_of(
     part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more
 ):
-    objective = Objective(
+    return Objective(
         only(part, **more),
         dim=own.shape[-1],
         kind=kind,
         label_range=(0.0, 1.0),
         teachers=teachers,
-    )
-    return objective.double()(
-        own, None, texts, BatchTeachers(teacher=teacher, scores=scores)
-    )["loss"]
+    ).double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))["loss"]
 
 
-def equal_with_gradient(found, expected, own):
-    assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (
-        torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected)
-    )
-    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+def taught_loss(objective, own, texts, teacher):
+    return objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
 
 
 def test_scores_of_all_pairs_by_hand():
@@ -65,44 +62,26 @@ def test_scores_of_all_pairs_by_hand():
     # The second row's first text is the first row's second.
     for texts, squares in (
         ([[0, 1], [2, 3]], [0.4, 0.8, 1, 1 - 0.96]),
-        (
-            [[0, 1], [1, 3]],
-            [0.4, 0.8, 1 - 0.96],
-        ),
+        ([[0, 1], [1, 3]], [0.4, 0.8, 1 - 0.96]),
     ):
-        found = loss_of(
-            "score_distill",
-            "positive",
-            own,
-            torch.tensor(texts),
-            TeacherInfo(teacher_dim=2),
-            teacher=teacher,
-        )
+        batch = own, torch.tensor(texts), TeacherInfo(teacher_dim=2)
+        found = loss_of("score_distill", "positive", *batch, teacher=teacher)
         expected = sum(square**2 for square in squares) / len(squares)
         assert float(found) == approx(expected, abs=1e-6)
 
 
 @quick
-@given(seed=st.integers(0, 10**6), negatives=st.integers(1, 3), dot=st.booleans())
+@given(seed=seeds, negatives=st.integers(1, 3), dot=st.booleans())
 def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
-    labels = torch.stack(
-        [
-            score(teacher[:, 0], teacher[:, column])
-            for column in range(1, 2 + negatives)
-        ],
-        1,
-    )
+    anchor, *others = teacher.unbind(1)
+    labels = torch.stack([score(anchor, other) for other in others], 1)
     peer = theirs.MarginMSELoss(None, similarity_fct=score)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
-    whole, brought = (
-        TeacherInfo(teacher_dim=3, dot=dot),
-        TeacherInfo(scores=True, dot=dot),
-    )
     for teachers, advice in (
-        (whole, {"teacher": teacher}),
-        (brought, {"scores": labels}),
+        (TeacherInfo(teacher_dim=3, dot=dot), {"teacher": teacher}),
+        (TeacherInfo(scores=True, dot=dot), {"scores": labels}),
     ):
         found = loss_of("margin_mse", "triplet", own, texts, teachers, **advice)
         equal_with_gradient(found, expected, own)
@@ -110,7 +89,7 @@ def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
 
 @quick
 @given(
-    seed=st.integers(0, 10**6),
+    seed=seeds,
     columns=st.integers(2, 4),
     form=st.sampled_from(["cosine", "mse"]),
 )
@@ -138,37 +117,29 @@ def test_learned_map_equals_sentence_transformers_and_is_trained():
     expected = peer.compute_loss_from_embeddings(
         list(own.unbind(1)), list(teacher.unbind(1))
     )
-    found = objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
+    found = taught_loss(objective, own, texts, teacher)
     equal_with_gradient(found, expected, own)
-    objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"].backward()
+    found.backward()
     assert weight.grad.abs().sum() > 0
 
 
 def test_learned_map_starts_at_least_squares():
     generator = seeded(0)
-    own, there = (
-        torch.randn(400, 6, generator=generator),
-        torch.randn(3, 6, generator=generator),
-    )
+    own, there = (torch.randn(rows, 6, generator=generator) for rows in (400, 3))
     found = least_squares(TeacherSample(own, own @ there.T), 6)
     assert_close(found, there, rtol=0, atol=0.01)
-    objective = Objective(
-        only("embed_distill"),
-        dim=4,
-        kind="positive",
-        teachers=TeacherInfo(
-            teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)
-        ),
-    )
-    (weight,) = objective.parameters()
+    sample = TeacherSample(own, own[:, :4] @ there[:, :4].T)
+    teachers = TeacherInfo(teacher_dim=3, sample=sample)
+    (weight,) = Objective(
+        only("embed_distill"), dim=4, kind="positive", teachers=teachers
+    ).parameters()
     assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
 
 
 def test_principal_axes_preserve_dot_products():
     generator = seeded(0)
-    flat = torch.randn(50, 2, generator=generator) @ torch.randn(
-        2, 6, generator=generator
-    )
+    one, two = (torch.randn(*shape, generator=generator) for shape in ((50, 2), (2, 6)))
+    flat = one @ two
     axes = principal_axes(flat)
     assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
     # Two numbers hold all dot products of what lies in a plane.
@@ -182,24 +153,17 @@ def test_principal_projection_has_no_weights():
     _, teacher, texts = drawn(2, 2)
     sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
     teachers = TeacherInfo(teacher_dim=3, sample=sample)
-    objective = Objective(
-        only("embed_distill", projection="principal"),
-        dim=2,
-        kind="positive",
-        teachers=teachers,
-    )
+    wanted = only("embed_distill", projection="principal")
+    objective = Objective(wanted, dim=2, kind="positive", teachers=teachers)
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, BatchTeachers(teacher=teacher))[
-        "loss"
-    ] == approx(0, abs=1e-6)
+    assert taught_loss(objective, own, texts, teacher) == approx(0, abs=1e-6)
 
 
 def test_each_size_has_its_own_map_to_the_full_teacher():
-    own, teacher, texts = drawn(3, 2, dim=3)
-    settings = only("embed_distill", dims=(3, 2))
+    own, teacher, texts = drawn(3, 2)
     objective = make_objective(
-        settings, dim=3, kind="positive", teachers=TEACHER
+        only("embed_distill", dims=(3, 2)), dim=3, kind="positive", teachers=TEACHER
     ).double()
     # None at the full size.
     assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]
@@ -208,7 +172,7 @@ def test_each_size_has_its_own_map_to_the_full_teacher():
 
 
 @quick
-@given(seed=st.integers(0, 10**6), form=st.sampled_from(["mse", "ranking"]))
+@given(seed=seeds, form=st.sampled_from(["mse", "ranking"]))
 def test_absent_negatives_do_not_count(seed, form):
     """Absent negatives have arbitrary vectors, here NaN."""
     own, teacher, texts = drawn(seed, 4)
@@ -217,9 +181,9 @@ def test_absent_negatives_do_not_count(seed, form):
     for vectors in spoilt:
         vectors[0, 3] = math.nan
     for part in ("margin_mse", "embed_distill", "score_distill"):
-        plain = loss_of(part, "triplet", own, texts, teacher=teacher, score_form=form)
-        broken = loss_of(
-            part, "triplet", spoilt[0], texts, teacher=spoilt[1], score_form=form
+        plain, broken = (
+            loss_of(part, "triplet", given, texts, teacher=told, score_form=form)
+            for given, told in ((own, teacher), spoilt)
         )
         assert plain.isfinite()
         if part != "score_distill" or form == "mse":  # NaN among scores has no rank
@@ -229,18 +193,18 @@ def test_absent_negatives_do_not_count(seed, form):
 def test_missing_scores_do_not_count():
     own, _, texts = drawn(4, 3)
     scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
-    without = loss_of(
-        "margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:]
-    )
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
-    found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
+    found, without = (
+        loss_of(
+            "margin_mse", "triplet", own[n:], texts[n:], teachers, scores=scores[n:]
+        )
+        for n in (0, 1)
+    )
     assert_close(found, without)
 
 
 @quick
-@given(
-    seed=st.integers(0, 10**6), kind=st.sampled_from(["single", "positive", "triplet"])
-)
+@given(seed=seeds, kind=st.sampled_from(["single", "positive", "triplet"]))
 def test_divergence_equals_torchs_own(seed, kind):
     """Row by row with `torch.nn.functional.kl_div`, leaving out a text's similarity to itself."""
     own, teacher, texts = drawn(seed, 3 if kind == "triplet" else 2)
@@ -249,24 +213,17 @@ def test_divergence_equals_torchs_own(seed, kind):
             each[:, :1].expand_as(each) for each in (own, teacher, texts)
         )
     found = loss_of("score_distill", kind, own, texts, teacher=teacher, score_form="kl")
-    unit, rows = torch.nn.functional.normalize, []
+    rows = []
     for anchor in range(len(own)):
         others = [(row, column) for column in range(1, own.shape[1]) for row in range(len(own))
                   if kind != "single" or row != anchor]  # fmt: skip
-        logits = [
-            torch.stack(
-                [
-                    unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0)
-                    for place in others
-                ]
-            )
-            / 0.05
-            for side in (own, teacher)
-        ]
-        ours, theirs = (each.log_softmax(0) for each in logits)
-        rows.append(
-            torch.nn.functional.kl_div(ours, theirs, log_target=True, reduction="sum")
+        unit = (functional.normalize(side, dim=-1) for side in (own, teacher))
+        ours, theirs = (
+            torch.stack([side[anchor, 0] @ side[place] / 0.05 for place in others])
+            for side in unit
         )
+        ours, theirs = ours.log_softmax(0), theirs.log_softmax(0)
+        rows.append(functional.kl_div(ours, theirs, log_target=True, reduction="sum"))
     equal_with_gradient(found, torch.stack(rows).mean(), own)
 
 
@@ -278,16 +235,10 @@ def test_divergence_needs_vectors():
 
 def test_ranking_by_teacher_equals_ranking_by_labels():
     own, _, texts = drawn(5, 2)
-    scores, how = (
-        torch.rand(5, 1, dtype=torch.float64),
-        {"tau": Taus(score_distill=0.1)},
-    )
-    found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
-                    score_form="ranking", **how)  # fmt: skip
-    graded = Objective(
-        only("cosent", tau=Taus(cosent=0.1)),
-        dim=3,
-        kind="graded",
-        label_range=(0.0, 1.0),
-    )
+    scores = torch.rand(5, 1, dtype=torch.float64)
+    how = {"tau": Taus(score_distill=0.1), "score_form": "ranking", "scores": scores}
+    teachers = TeacherInfo(scores=True)
+    found = loss_of("score_distill", "positive", own, texts, teachers, **how)
+    wanted = only("cosent", tau=Taus(cosent=0.1))
+    graded = Objective(wanted, dim=3, kind="graded", label_range=(0.0, 1.0))
     assert_close(found, graded(own, scores[:, 0], texts)["loss"])

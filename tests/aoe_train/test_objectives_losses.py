@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from itertools import chain
 
 import pytest
 import torch
@@ -15,14 +16,16 @@ from aoe_train.objectives.losses import (
 )
 from aoe_train.objectives.objective_settings import PRESETS
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
-from tests.aoe_train.tiny import load, save_bert
+from tests.aoe_train.tiny import load, save_bert, sentence_transformer
 from tests.docs.blocks import ROOT
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
+    each_line,
     module_fixture,
     parametrize,
+    table,
 )
 
 st = pytest.importorskip("sentence_transformers")
@@ -42,7 +45,7 @@ def folder(bert, tmp_path_factory):
 
 @pytest.fixture
 def model(folder):
-    return st.SentenceTransformer(str(folder)).eval()
+    return sentence_transformer(folder).eval()
 
 
 def loss_of(loss, columns, labels):
@@ -52,17 +55,11 @@ def loss_of(loss, columns, labels):
 def contrastive(model, columns, positive):
     """InfoNCE in plain loops."""
     anchors, *others = columns
-    numbers = [
-        (anchor, other)
-        for texts in others
-        for anchor, other in zip(anchors, texts, strict=True)
-    ]
-    candidates = model.encode([other for _, other in numbers])
-    negatives = [False] * (len(numbers) - len(anchors))
-    usable = [True] * len(numbers)
-    return plain(
-        model.encode(anchors), candidates, numbers, positive + negatives, 0.05, usable
-    )
+    texts = [*chain(*others)]
+    numbers = [*zip(anchors * len(others), texts, strict=True)]
+    negatives = [False] * (len(texts) - len(anchors))
+    vectors = model.encode(anchors), model.encode(texts)
+    return plain(*vectors, numbers, positive + negatives, 0.05, [True] * len(texts))
 
 
 COLUMNS = (FIRST, SECOND)
@@ -76,24 +73,31 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     )
 
 
-@parametrize(
-    "ours, theirs",
-    [
-        (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
-        (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
-    ],
+@table(
+    """
+    ours, theirs, scale
+    COSENT | CoSENTLoss | 20
+    ANGLE | AnglELoss | 1
+    """,
+    COSENT=CoSENTLoss,
+    ANGLE=AngleLoss,
 )
-def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
-    expected = loss_of(theirs(st.sentence_transformer.losses, model), COLUMNS, LABELS)
+def test_ranking_losses_equal_sentence_transformers(ours, theirs, scale, model):
+    peer = getattr(st.sentence_transformer.losses, theirs)(model, scale=scale)
+    expected = loss_of(peer, COLUMNS, LABELS)
     assert loss_of(ours(model), COLUMNS, LABELS) == approx(expected, abs=1e-5)
 
 
-@parametrize(
-    "columns, labels",
-    [
-        (COLUMNS, LABELS),  # the last row repeats the first
-        ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
-    ],
+@table(
+    """
+    columns, labels
+    # the last row repeats the first
+    PAIRS | LABELS
+    TRIPLETS | None
+    """,
+    PAIRS=COLUMNS,
+    TRIPLETS=(*COLUMNS, ["a road", "a cat", "the dog", "the man"]),
+    LABELS=LABELS,
 )
 def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     positive = [True] * 4 if labels is None else (labels >= 0.8).tolist()
@@ -103,23 +107,17 @@ def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     )
     parts = loss_of(AngleLoss(model), columns, labels), expected
     assert loss_of(AoELoss(model), columns, labels) == approx(sum(parts), abs=1e-5)
-    weighted = AoELoss(model, angle_weight=0.5, contrastive_weight=3)
-    assert loss_of(weighted, columns, labels) == approx(
-        0.5 * parts[0] + 3 * parts[1], abs=1e-4
-    )
+    assert loss_of(
+        AoELoss(model, angle_weight=0.5, contrastive_weight=3), columns, labels
+    ) == approx(0.5 * parts[0] + 3 * parts[1], abs=1e-4)
 
 
 def test_equal_texts_are_recognised_in_spite_of_padding(model):
     """The second column is padded to a long text; the anchor of row 0 is a candidate of row 1."""
-    columns = (
-        ["the cat", "a dog"],
-        ["a cat", "the cat"],
-        ["the man on the road in the city", "the cat"],
-    )
-    assert (
-        model.preprocess(columns[0])["input_ids"].shape
-        != model.preprocess(columns[2])["input_ids"].shape
-    )
+    long = "the man on the road in the city"
+    columns = ["the cat", "a dog"], ["a cat", "the cat"], [long, "the cat"]
+    one, _, other = (model.preprocess(texts)["input_ids"].shape for texts in columns)
+    assert one != other
     expected = contrastive(model, columns, [True, True])
     assert loss_of(ContrastiveLoss(model), columns, None) == approx(expected, abs=1e-5)
 
@@ -148,18 +146,13 @@ def test_options_are_in_the_card_and_weights_are_trained(kind, model):
         weight.grad is not None and weight.grad.abs().sum() > 0
         for weight in model.parameters()
     )
-    assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {
-        "model",
-        "guide",
-    }
+    options = {*inspect.signature(kind).parameters} - {"model", "guide"}
+    assert {*loss.get_config_dict()} == options
     assert loss.citation.strip().startswith("@")
 
 
 # Without repeated texts, which sentence-transformers uses as negatives.
-ANCHORS, POSITIVES = (
-    ["the cat is running", "a dog", "the man on the road"],
-    ["a cat runs", "dogs", "a road"],
-)
+ANCHORS, POSITIVES = FIRST[:3], ["a cat runs", "dogs", "a road"]
 NEGATIVES = [
     ["in the city", "the cat", "is"],
     ["the dog", "on the road", "man"],
@@ -169,7 +162,7 @@ NEGATIVES = [
 
 @parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
-    features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
+    features = [model.preprocess(texts) for texts in COLUMNS]
     with config_error(f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
     assert float(ContrastiveLoss(model)(features, None)) > 0
@@ -196,13 +189,13 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
             shapes.append(vectors.shape[1])
             return super().compute_loss_from_embeddings(vectors, *more)
 
-    how = {
-        "max_steps": 3,
-        "per_device_train_batch_size": 8,
-        "learning_rate": 1e-3,
-        "report_to": "none",
-    }
-    args = st.SentenceTransformerTrainingArguments(str(tmp_path / "out"), **how)
+    args = st.SentenceTransformerTrainingArguments(
+        str(tmp_path / "out"),
+        max_steps=3,
+        per_device_train_batch_size=8,
+        learning_rate=1e-3,
+        report_to="none",
+    )
     before = [weight.detach().clone() for weight in model.parameters()]
     rows = datasets.Dataset.from_dict(columns)
     trainer = st.SentenceTransformerTrainer(
@@ -227,20 +220,15 @@ def guide_folder(tmp_path_factory):
 @parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
 @parametrize("columns", [2, 3])
 def test_guide_equals_gist_loss(columns, length, model, guide_folder):
-    guide = st.SentenceTransformer(str(guide_folder)).eval()
+    guide = sentence_transformer(guide_folder).eval()
     if length is not None:
         guide.max_seq_length = length
     theirs = st.sentence_transformer.losses.GISTEmbedLoss(
         model, guide, temperature=0.05, margin=0.01
     )
-    ours = ContrastiveLoss(
-        model,
-        guide=guide,
-        guide_margin=0.01,
-        contrast_anchors=True,
-        contrast_positives=True,
-    )
-    without = ContrastiveLoss(model, contrast_anchors=True, contrast_positives=True)
+    every = {"contrast_anchors": True, "contrast_positives": True}
+    ours = ContrastiveLoss(model, guide=guide, guide_margin=0.01, **every)
+    without = ContrastiveLoss(model, **every)
     texts = (ANCHORS, POSITIVES, NEGATIVES[0])[:columns]
     found, expected, plain = (
         float(loss([model.preprocess(column) for column in texts], None))
@@ -270,21 +258,21 @@ def settings_on_the_page(name):
     return settings
 
 
-@parametrize(
-    "name",
-    [
-        "CoSENTLoss",
-        "AnglELoss",
-        "CosineSimilarityLoss",
-        "MultipleNegativesRankingLoss",
-        "GISTEmbedLoss",
-    ],
+@each_line(
+    """
+    name
+    CoSENTLoss
+    AnglELoss
+    CosineSimilarityLoss
+    MultipleNegativesRankingLoss
+    GISTEmbedLoss
+    """
 )
 def test_settings_on_the_page_equal_sentence_transformers_defaults(
     name, model, guide_folder
 ):
     guided = name == "GISTEmbedLoss"
-    guide = st.SentenceTransformer(str(guide_folder)).eval() if guided else None
+    guide = sentence_transformer(guide_folder).eval() if guided else None
     ours = _Loss(model, {}, guide, **settings_on_the_page(name))
     theirs = getattr(st.sentence_transformer.losses, name)(
         model, *([guide] if guided else [])

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
-from aoe_train import Encoder
 from aoe_train.objectives.objective import (
     CustomObjective,
     LayerwiseObjective,
@@ -20,8 +18,8 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only, seeds
+from tests.aoe_train.tiny import load, save_bert
 from tests.support.shorthand import approx, config_error, parametrize, table
 
 TEXTS = [
@@ -50,13 +48,14 @@ def test_layers_by_hand():
     assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
 
 
-@parametrize(
-    "given, weights",
-    [
-        ("equal", [1, 1]),
-        ((2.0, 0.5), [2, 0.5]),
-        ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))]),
-    ],
+@table(
+    """
+    given, weights
+    equal | [1, 1]
+    (2.0, 0.5) | [2, 0.5]
+    falling | FALLING
+    """,
+    FALLING=[1 / (1 + math.log(2)), 1 / (1 + math.log(3))],
 )
 def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == approx(
@@ -99,7 +98,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     expected = loss(columns, torch.tensor(LABELS))
     expected.backward()
 
-    ours = Encoder.load(source, pooling="avg")
+    ours = load(source, pooling="avg")
     settings = only(
         "cosent",
         tau=Taus(cosent=0.05),
@@ -111,8 +110,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     objective = make_objective(
         settings, dim=32, kind="graded", label_range=(0, 1), layers=(2,)
     )
-    store = ours.tokens([text for row in TEXTS for text in row])
-    batch = store.batch(np.arange(6))
+    batch = ours.tokens([text for row in TEXTS for text in row]).batch(np.arange(6))
     vectors = ours.model(batch["input_ids"], batch["lengths"], layers=(2,))
     found = objective(
         vectors.view(3, 2, 2, 32), torch.tensor(LABELS), torch.arange(6).view(3, 2)
@@ -136,10 +134,6 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
 def test_invalid_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         ObjectiveSettings(**given)
-
-
-quick = settings(max_examples=10)
-seeds = st.integers(0, 10**6)
 
 
 def wanted(preset="cosent", **changes):
@@ -168,7 +162,7 @@ def test_cosines_by_hand():
 
 
 @parametrize("preset, kind", EVERYTHING)
-@quick
+@settings(max_examples=10)
 @given(seed=seeds)
 def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
     vectors, labels, texts = draw(seed, kind)
@@ -209,12 +203,11 @@ def test_custom_loss_gets_truncated_vectors():
 
 def test_each_size_has_its_own_weights():
     objective = make_objective(wanted("sbert", dims=(6, 2)), dim=6, kind="binary")
-    sizes = {
+    assert {
         weight.shape[-1]
         for name, weight in objective.named_parameters()
         if "weight" in name
-    }
-    assert sizes == {3 * 2, 3 * 6}
+    } == {3 * 2, 3 * 6}
     assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
     own = make_objective(
         wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1)
@@ -234,4 +227,4 @@ def test_invalid_dims_are_refused(preset, dims, message):
     with config_error(message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     # Which needs no halves.
-    make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")
+    make_objective(wanted(dims=(6, 3)), dim=6, kind="binary")

@@ -15,7 +15,13 @@ from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit.base.system.files import sha256
 from tests.aoe_train.tiny import load, read_json
-from tests.support.shorthand import config_error, data_error, module_fixture
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    module_fixture,
+    text_table,
+    values,
+)
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -53,33 +59,38 @@ def tiny(source, tmp_path_factory):
 
 def write_gguf(path, model):
     config, writer = model.config, gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_rope_dimension_count(config.head_dim)
+    for name, setting in text_table("""
+            context_length | max_position_embeddings
+            embedding_length | hidden_size
+            block_count | num_hidden_layers
+            feed_forward_length | intermediate_size
+            head_count | num_attention_heads
+            head_count_kv | num_key_value_heads
+            rope_dimension_count | head_dim
+            layer_norm_rms_eps | rms_norm_eps
+            vocab_size | vocab_size
+            """):
+        getattr(writer, f"add_{name}")(getattr(config, setting))
+    for name, value in values("""
+            name | tiny
+            tokenizer_model | gpt2
+            tokenizer_pre | smollm
+            token_merges | ['2 0', 'm a']
+            unk_token_id | 0
+            bos_token_id | 1
+            eos_token_id | 2
+            pad_token_id | 2
+            """):
+        getattr(writer, f"add_{name}")(value)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_vocab_size(len(TOKENS))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
     writer.add_token_list(TOKENS)
     writer.add_token_types([3] * len(SPECIAL) + [1] * (len(TOKENS) - len(SPECIAL)))
-    writer.add_token_merges(["2 0", "m a"])
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_pad_token_id(2)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
     for name, weight in model.state_dict().items():
-        heads = {
+        for part, number in {
             "q_proj": config.num_attention_heads,
             "k_proj": config.num_key_value_heads,
-        }
-        for part, number in heads.items():
+        }.items():
             # Llama.cpp turns neighbouring numbers, transformers halves.
             if part in name:
                 weight = (
@@ -88,11 +99,7 @@ def write_gguf(path, model):
                     .reshape(weight.shape)
                 )
         called = names.get_name(f"model.{name}", try_suffixes=(".weight",))
-        kind = (
-            gguf.GGMLQuantizationType.Q4_1
-            if "mlp" in name
-            else gguf.GGMLQuantizationType.F32
-        )
+        kind = gguf.GGMLQuantizationType["Q4_1" if "mlp" in name else "F32"]
         writer.add_tensor(called, gguf.quantize(weight.numpy(), kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -119,28 +126,25 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
     for name, weight in source.state_dict().items():
         # What four bits hold, sixteen values between the least and the greatest of 32.
         if "mlp" in name:
-            reach = weight.reshape(-1, 32).amax(1) - weight.reshape(-1, 32).amin(1)
-            near = (found[name] - weight).reshape(-1, 32).abs() <= reach[
-                :, None
-            ] / 15 * 0.51 + 1e-4
-            assert near.all()
+            blocks = weight.reshape(-1, 32)
+            reach = blocks.amax(1) - blocks.amin(1)
+            off = (found[name] - weight).reshape(-1, 32).abs().amax(1)
+            assert (off <= reach / 15 * 0.51 + 1e-4).all()
             assert not torch.equal(found[name], weight)
         else:
             assert torch.equal(found[name], weight)
     tokenizer = loaded.tokenizer
-    assert tokenizer.tokenize("x2024 ma") == ["x", "2", "0", "2", "4", "Ġ", "ma"]
-    assert tokenizer("<|im_end|>ma")["input_ids"] == [
-        2,
-        *tokenizer.convert_tokens_to_ids(["ma"]),
-    ]
+    assert tokenizer.tokenize("x2024 ma") == [*"x2024Ġ", "ma"]
+    ma = tokenizer.convert_tokens_to_ids("ma")
+    assert tokenizer("<|im_end|>ma")["input_ids"] == [2, ma]
     assert tokenizer("")["input_ids"] == []  # neither a beginning nor an end is added
-    named = [
-        tokenizer.bos_token,
-        tokenizer.eos_token,
-        tokenizer.pad_token,
-        tokenizer.unk_token,
-    ]
-    assert named == ["<|im_start|>", "<|im_end|>", "<|im_end|>", "<|endoftext|>"]
+    for name, token in values("""
+            bos_token | <|im_start|>
+            eos_token | <|im_end|>
+            pad_token | <|im_end|>
+            unk_token | <|endoftext|>
+            """):
+        assert getattr(tokenizer, name) == token
     assert tokenizer.model_max_length == 128
 
 

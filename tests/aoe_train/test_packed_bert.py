@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import torch
@@ -12,32 +10,30 @@ from transformers import BertModel
 
 from aoe_train import __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
+from tests.aoe_train.shorthand import python
 from tests.aoe_train.tiny import edit, load, save_bert
-from tests.support.shorthand import config_error, data_error, parametrize, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    parametrize,
+    table,
+    text_lines,
+)
 
-TEXTS = [
-    "the man is playing",
-    "a dog",
-    "the old city of the river and the small red boat",
-    "a dog",
-    "x",
-]
+TEXTS = text_lines("""
+    the man is playing
+    a dog
+    the old city of the river and the small red boat
+    a dog
+    x
+""")
 # What each imports is no part of encoding: training, compiling, data sets, other libraries' mathematics.
-HEAVY = {
-    *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
-    *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
-    *(
-        "datasets",
-        "polars",
-        "pandas",
-        "pyarrow",
-        "scipy",
-        "sklearn",
-        "openai",
-        "sentence_transformers",
-    ),
-    *("aoe_train.training.fit", "aoe_train.model.ran"),
-}
+_HEAVY = """
+torch._dynamo torch._inductor torch.distributed.tensor sympy
+transformers.modeling_utils transformers.trainer accelerate peft
+datasets polars pandas pyarrow scipy sklearn openai sentence_transformers
+aoe_train.training.fit aoe_train.model.ran
+"""
 
 
 @table(
@@ -81,20 +77,19 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     assert not (tmp_path / "saved").exists()
 
 
-@parametrize(
-    "fields",
-    [
-        {"hidden_act": "relu"},
-        {"is_decoder": True},
-        {"chunk_size_feed_forward": 2},
-        {"position_embedding_type": "relative_key"},
-        {"model_type": "electra"},
-        {"is_causal": False},
-    ],
-    ids=str,
+@table(
+    """
+    name, value
+    hidden_act | relu
+    is_decoder | True
+    chunk_size_feed_forward | 2
+    position_embedding_type | relative_key
+    model_type | electra
+    is_causal | False
+    """
 )
-def test_other_configurations_are_left_to_transformers(copy, fields):
-    edit(copy / "config.json", **fields)
+def test_other_configurations_are_left_to_transformers(copy, name, value):
+    edit(copy / "config.json", **{name: value})
     assert read_bert(copy, torch.float32) is None
 
 
@@ -118,8 +113,7 @@ def test_other_weight_files_are_left_to_transformers(copy):
 
 @parametrize("options", [{"packing": False}, {"bidirectional": True}])
 def test_unsupported_options_are_left_to_transformers(bert, options):
-    encoder = load(bert, inference_only=True, **options)
-    assert type(encoder.model.backbone) is BertModel
+    assert type(load(bert, inference_only=True, **options).model.backbone) is BertModel
 
 
 def test_encoding_imports_nothing_heavy(bert, tmp_path):
@@ -131,13 +125,10 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
         "print(*sys.modules)"
     )
     (tmp_path / "texts.txt").write_text("a dog\n")
-    command = [sys.executable, "-c", program]
-    told = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+    told = python(program, cwd=tmp_path, check=True)
     loaded = set(told.stdout.split())
     assert "transformers.models.bert.configuration_bert" in loaded
-    assert loaded & HEAVY == set()
+    assert loaded & {*_HEAVY.split()} == set()
     for precision in ("fp32", "int8"):
         again = encode(["a dog"], model=str(bert), precision=precision)
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)

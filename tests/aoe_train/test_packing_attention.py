@@ -1,6 +1,6 @@
 """Packed attention equals attention of each sequence, on a CPU and with FlashAttention."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import grad
-from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.testing import assert_close
 
 from aoe_train.model.packing import attention, sequences
@@ -33,22 +33,18 @@ def _attend(q, k, v, lengths, **options):
     return out[0].transpose(0, 1)
 
 
-def _alone(q, k, v, lengths, *, causal, window):
+def _alone(q, k, v, lengths, causal, window):
     """Each sequence by itself."""
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
         n, groups = a.shape[1], a.shape[0] // b.shape[0]
-        distance = torch.arange(n, device=q.device)[:, None] - torch.arange(
-            n, device=q.device
-        )
-        seen = (
-            (distance >= 0) if causal else torch.ones_like(distance, dtype=torch.bool)
-        )
-        seen = seen & (distance.abs() < window) if window is not None else seen
+        place = torch.arange(n, device=q.device)
+        distance = place[:, None] - place
+        seen = distance.abs() < (n if window is None else window)
+        if causal:
+            seen &= distance >= 0
         repeated = (part.repeat_interleave(groups, 0) for part in (b, c))
-        found.append(
-            functional.scaled_dot_product_attention(a, *repeated, attn_mask=seen)
-        )
+        found.append(attend(a, *repeated, attn_mask=seen))
     return torch.cat(found, 1)
 
 
@@ -61,7 +57,7 @@ def test_buckets_have_the_lowest_cost(lengths, start_cost):
     def cost(ends):
         return sum(
             start_cost + (end - start) * lengths[end - 1] ** 2
-            for start, end in zip([0, *ends], ends, strict=False)
+            for start, end in pairwise([0, *ends])
         )
 
     steps = [end for end in range(1, len(lengths)) if lengths[end - 1] != lengths[end]]
@@ -86,10 +82,10 @@ def test_a_bucket_may_reach_the_limit():
     assert best_cuts([4, 4, 5, 5, 5], 10**6, 100) == [2, 5]
 
 
-def _parts(total, heads=4, kv=4, dim=5, dtype=torch.float64, device=CPU):
+def _parts(total, heads=4, kv=4, dim=5, **kind):
     torch.manual_seed(total)
     made = [torch.randn(1, h, total, dim, dtype=torch.float64) for h in (heads, kv, kv)]
-    return [part.to(device, dtype).requires_grad_() for part in made]
+    return [part.to(**kind).requires_grad_() for part in made]
 
 
 @settings(max_examples=30)
@@ -116,17 +112,17 @@ def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
 def test_gradients_match_finite_differences_under_dropout():
     parts = _parts(5, heads=2, kv=2)
 
-    def attend(*given):
+    def masked(*given):
         torch.manual_seed(5)  # the same mask each time
         return _attend(*given, [2, 3], dropout=0.3)
 
-    assert torch.autograd.gradcheck(attend, parts)
+    assert torch.autograd.gradcheck(masked, parts)
 
 
 @parametrize("window", [None, 2, 4])
 @parametrize("causal", [True, False])
 @parametrize("lengths", [[2, 3, 4], [3, 3, 3]])
-def test_attention_on_accelerators(lengths, window, *, causal):
+def test_attention_on_accelerators(lengths, window, causal):
     parts = _parts(9, dtype=torch.float32)
     rows = [part[0].transpose(0, 1) for part in parts]
     options = attention.Options(5**-0.5, 0.0, causal, window)
@@ -143,19 +139,14 @@ def test_scores_near_the_largest_exponential_give_the_softmax(dtype, largest):
     q, k, v = (part.detach() for part in _parts(64, dtype=torch.float32))
     q = q * largest / (q[0] @ k[0].transpose(1, 2)).amax()
     parts = [part.to(dtype) for part in (q, k, 20 * v)]
-    exact = functional.scaled_dot_product_attention(
-        *(part[0].double() for part in parts), scale=1.0
-    )
+    exact = attend(*(part[0].double() for part in parts), scale=1.0)
     assert (_attend(*parts, [64], scaling=1.0) - exact).norm() < 0.02 * exact.norm()
 
 
 def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
-    parts, lengths = (
-        [part.detach() for part in _parts(300, dtype=torch.float32)],
-        [100, 200],
-    )
+    parts = [part.detach() for part in _parts(300, dtype=torch.float32)]
+    lengths, used = [100, 200], []
     expected = _attend(*parts, lengths)
-    used = []
     by_bucket = attention._by_bucket
     monkeypatch.setattr(
         attention, "_by_bucket", lambda *given: used.append(1) or by_bucket(*given)
@@ -172,17 +163,16 @@ def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
 
 
 LENGTHS = [1, 4, 4, 9, 130]
-
-
-@table(
-    """
+masks = table("""
     causal, window
     False | None
     True | None
     True | 3
     False | 3
-    """,
-)
+""")
+
+
+@masks
 def test_torch_accepts_the_arguments_of_flash(causal, window):
     parts = _parts(sum(LENGTHS), kv=2, dim=16, dtype=torch.bfloat16, device=META)
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
@@ -200,32 +190,22 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 
     has_flash.cache_clear()
     monkeypatch.setattr("aoe_train.model.packing.flash.flash", full)
+    gpu = torch.device("cuda")
     with pytest.raises(torch.OutOfMemoryError):
-        has_flash(torch.device("cuda"))
+        has_flash(gpu)
     monkeypatch.undo()
-    assert has_flash(torch.device("cuda"))
+    assert has_flash(gpu)
 
 
 @pytest.mark.gpu
 @on_gpu
-@table(
-    """
-    causal, window
-    False | None
-    True | None
-    True | 3
-    False | 3
-    """,
-)
+@masks
 @parametrize("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
-    given = _parts(
-        sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda")
-    )
+    given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device="cuda")
+    exact = (part.double() for part in given)
     out = _attend(*given, LENGTHS, causal=causal, sliding_window=window).double()
-    expected = _alone(
-        *(part.double() for part in given), LENGTHS, causal=causal, window=window
-    )
+    expected = _alone(*exact, LENGTHS, causal=causal, window=window)
     assert (out - expected).norm() < 5e-3 * expected.norm()
     weights = torch.randn_like(expected)
     found, wanted = (grad((each * weights).sum(), given) for each in (out, expected))

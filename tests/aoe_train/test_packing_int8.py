@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from aoe_train import Encoder, encode, train
+from aoe_train import encode, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.precision import (
@@ -21,8 +21,11 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
+from tests.aoe_train.test_objectives_mix import seeds
+from tests.aoe_train.tiny import load
 from tests.support.shorthand import approx, config_error, parametrize, table
 
+CPU = torch.device("cpu")
 TEXTS = [
     "the man is playing",
     "a dog",
@@ -56,8 +59,7 @@ def test_products_of_whole_numbers_are_exact():
         top = largest_weight_code()  # so that a weight is its own code
         plain.weight.copy_(torch.randint(-top, top + 1, (24, 40)))
         plain.weight[:, 0] = top
-        found = Int8Linear(plain)(rows)
-        assert torch.allclose(found, plain(rows), rtol=1e-5, atol=0.1)
+        assert torch.allclose(Int8Linear(plain)(rows), plain(rows), rtol=1e-5, atol=0.1)
 
 
 @settings(max_examples=25)
@@ -74,34 +76,27 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
 
 @parametrize("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
-    encoder = Encoder.load(minilm, precision="int8", inference_only=only)
+    encoder = load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
-    texts = [
-        *TEXTS,
-        *(f"the {number}th of many texts" for number in range(30)),
-        "long " * 400,
-    ]
+    many = [f"the {number}th of many texts" for number in range(30)]
+    texts = [*TEXTS, *many, "long " * 400]
     together = encoder.encode(texts)
     alone = np.stack([encoder.encode(text) for text in texts[:5]])
     # Sums in another order may turn a code.
     assert np.abs(together[:5] - alone).max() < 5e-3
-    exact = Encoder.load(minilm, precision="fp32", inference_only=True).encode(texts)
+    exact = load(minilm, precision="fp32", inference_only=True).encode(texts)
     cosines = (together * exact).sum(1)
     assert cosines.min() > 0.98
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
 def test_int8_is_only_for_encoding(bert, tmp_path):
-    encoder = Encoder.load(bert, precision="int8")
+    encoder = load(bert, precision="int8")
     with config_error("an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
+    given = {"backbone": str(bert), "precision": "int8"}
     with config_error(r"precision.*int8 is for encoding only"):
-        train(
-            data=[("a dog", "a cat", 1)],
-            backbone=str(bert),
-            out=tmp_path / "m",
-            precision="int8",
-        )
+        train([("a dog", "a cat", 1)], out=tmp_path / "m", **given)
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     how = {"model": bert, "out": tmp_path / "v.npy"}
     encode(tmp_path / "t.txt", precision="int8", **how)
@@ -126,10 +121,11 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
 def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", lambda _: times)
     monkeypatch.setattr(_precision, "_cpu_has_bf16", lambda: True)
-    found = training_note(wanted, torch.device(device))
+    device = torch.device(device)
+    found = training_note(wanted, device)
     assert (found is None) if told is None else re.search(told, found or "")
     # Encoding is told of slow ones alone.
-    slow = slow_precision(wanted, torch.device(device))
+    slow = slow_precision(wanted, device)
     assert slow == (None if wanted == "auto" else found)
 
 
@@ -151,13 +147,11 @@ def test_a_processor_without_bf16_computes_in_fp32(
 ):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
     monkeypatch.setattr(_precision, "onednn_has_bf16", lambda: by_onednn)
-    monkeypatch.setattr(
-        _precision, "_cpu_has_bf16", _precision._cpu_has_bf16.__wrapped__
-    )
-    cpu = torch.device("cpu")
-    assert choose_precision("bf16", cpu) == computed
-    assert weights_dtype("bf16", cpu) == _precision.DTYPES[computed]
-    note = slow_precision("bf16", cpu) or ""
+    uncached = _precision._cpu_has_bf16.__wrapped__
+    monkeypatch.setattr(_precision, "_cpu_has_bf16", uncached)
+    assert choose_precision("bf16", CPU) == computed
+    assert weights_dtype("bf16", CPU) == _precision.DTYPES[computed]
+    note = slow_precision("bf16", CPU) or ""
     assert ("computing in fp32" in note) == (computed == "fp32")
 
 
@@ -173,19 +167,16 @@ def test_notes_on_int8(int8, bf16, told, monkeypatch):
     monkeypatch.setattr(
         _precision, "product_time", {torch.int8: int8, torch.bfloat16: bf16}.__getitem__
     )
-    found = slow_precision("int8", torch.device("cpu"))
+    found = slow_precision("int8", CPU)
     assert (found is None) if told is None else re.search(told, found or "")
 
 
-seeds = st.integers(0, 10**6)
-
-
-def drawn(seed, rows=7, dim=12):
-    return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+def drawn(seed, dim=12):
+    return np.random.default_rng(seed).normal(size=(7, dim)).astype(np.float32)
 
 
 def test_constant_dimensions():
-    vectors = np.array([[3, 1], [3, 2]], np.float32)
+    vectors = np.float32([[3, 1], [3, 2]])
     codes = quantized(vectors, "int8")
     assert codes[:, 0].tolist() == [-128, -128]
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
@@ -198,13 +189,10 @@ def test_codes_equal_sentence_transformers(quantize, seed, dim):
     from sentence_transformers.util.quantization import quantize_embeddings
 
     vectors, calibration = drawn(seed, dim=dim), drawn(seed + 1, dim=dim)
-    for ours, theirs in (
-        (quantized(vectors, quantize), quantize_embeddings(vectors, quantize)),
-        (
-            quantized(vectors, quantize, value_ranges([calibration])),
-            quantize_embeddings(vectors, quantize, calibration_embeddings=calibration),
-        ),
-    ):
+    for known in (None, calibration):
+        ranges = None if known is None else value_ranges([known])
+        ours = quantized(vectors, quantize, ranges)
+        theirs = quantize_embeddings(vectors, quantize, calibration_embeddings=known)
         assert ours.dtype == theirs.dtype
         assert np.array_equal(ours, theirs)
     none = quantized(vectors[:0], quantize)

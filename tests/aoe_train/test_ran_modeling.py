@@ -1,4 +1,3 @@
-import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 from hypothesis import given, settings
@@ -9,7 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
-from tests.support.shorthand import approx, parametrize, table
+from tests.aoe_train.tiny import seeded
+from tests.support.shorthand import approx, raises, table
 
 WINDOW = 8
 
@@ -34,12 +34,14 @@ EXACT = ran().double()
 
 
 def text(length, seed=0):
-    return torch.randint(
-        1, 50, (length,), generator=torch.Generator().manual_seed(seed)
-    )
+    return torch.randint(1, 50, (length,), generator=seeded(seed))
 
 
-def padded(texts, width, *, left=False):
+def packed(model, *texts):
+    return model.forward_packed(torch.cat(texts), torch.tensor([*map(len, texts)]))
+
+
+def padded(texts, width, left=False):
     ids, mask = torch.zeros(2, len(texts), width, dtype=torch.long)
     for row, tokens in enumerate(texts):
         place = slice(width - len(tokens), None) if left else slice(0, len(tokens))
@@ -58,20 +60,26 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
     ids, mask = padded(texts, max(lengths) + further, left=left)
     with torch.no_grad():
         together = EXACT(ids, mask)
-        packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
+        memory = packed(EXACT, *texts).memory
         for row, tokens in enumerate(texts):
-            alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
-            assert_close(
-                together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0
-            )
-            assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
+            alone, there = packed(EXACT, tokens), mask[row].bool()
             hidden = together.last_hidden_state[row]
-            assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
-            assert not hidden[~mask[row].bool()].any()
+            for found, expected in (
+                (together.pooler_output[row], alone.cells[0]),
+                (memory[row], alone.memory[0]),
+                (hidden[there], alone.hidden),
+            ):
+                assert_close(found, expected, atol=1e-12, rtol=0)
+            assert not hidden[~there].any()
 
 
-@parametrize(
-    "changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}]
+@table(
+    """
+    changes
+    {}
+    {'ln_style': 'second-moment'}
+    {'memory_start': 'carried'}
+    """
 )
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
@@ -83,12 +91,11 @@ def test_gradients_flow_through_the_memory(changes):
     model.layers[0].window.register_forward_hook(
         lambda _m, _i, out: seen.append(out[1])
     )
-    model.forward_packed(tokens, torch.tensor([len(tokens)]))
-    (gradient,) = grad(
-        seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True
-    )
+    packed(model, tokens)
+    sums = [read.square().mul(torch.arange(16)).sum() for read in seen]
+    (gradient,) = grad(sums[-1], inputs, retain_graph=True)
     assert gradient[:WINDOW].abs().sum(1).gt(0).all()
-    (gradient,) = grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
+    (gradient,) = grad(sums[0], inputs)
     assert not gradient[WINDOW:].any()
 
 
@@ -104,8 +111,8 @@ class Given(torch.nn.Module):
 
 
 def test_every_parameter_learns_from_a_long_text():
-    model = ran(num_hidden_layers=2)
-    found = model.forward_packed(text(40), torch.tensor([40]))
+    model = ran()
+    found = packed(model, text(40))
     (found.hidden.square() @ torch.arange(16.0)).sum().backward()
     still = {
         name
@@ -118,16 +125,14 @@ def test_every_parameter_learns_from_a_long_text():
 
 def work(model, texts):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.forward_packed(
-            torch.cat(texts), torch.tensor([len(tokens) for tokens in texts])
-        )
+        packed(model, *texts)
     return counter.get_total_flops()
 
 
 def test_work_is_linear_in_length_without_padding():
     one, two = (work(MODEL, [text(length)]) for length in (160, 320))
     assert two / one == approx(2, rel=0.05)
-    texts = [text(160, 0), *(text(8, n) for n in range(1, 5))]
+    texts = [text(160), *(text(8, n) for n in range(1, 5))]
     # There are 1.2 times as many tokens.
     assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])
 
@@ -146,21 +151,20 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     assert isinstance(loaded, network.RanModel)
     assert AutoConfig.from_pretrained(tmp_path).to_dict()["window_size"] == WINDOW
     with torch.device("meta"):  # the default is the base size
-        assert (
-            sum(
-                weight.numel()
-                for weight in network.RanModel(network.RanConfig()).parameters()
-            )
-            == 87_244_800
-        )
+        weights = network.RanModel(network.RanConfig()).parameters()
+    assert sum(weight.numel() for weight in weights) == 87_244_800
 
 
-@parametrize(
-    "sizes",
-    [{"head_dim": 7}, {"min_window_size": 0}, {"window_size": 8, "min_window_size": 9}],
+@table(
+    """
+    sizes
+    {'head_dim': 7}
+    {'min_window_size': 0}
+    {'window_size': 8, 'min_window_size': 9}
+    """
 )
 def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
+    with raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
         network.RanConfig(**sizes)
 
 
@@ -181,5 +185,5 @@ def test_impossible_sizes_are_refused(sizes):
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):
     model, read = ran(num_hidden_layers=1), []
     model.layers[0].window.register_forward_hook(lambda *_: read.append(1))
-    model.forward_packed(text(length), torch.tensor([length]))
+    packed(model, text(length))
     assert len(read) == windows

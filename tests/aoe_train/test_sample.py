@@ -7,14 +7,14 @@ import numpy as np
 import polars as pl
 from numpy.random import default_rng
 
-from aoe_train import Encoder, evaluate, index, sample_pairs, search
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import aoe
+from aoe_train import Encoder, evaluate, sample_pairs, search
+from tests.aoe_train.shorthand import aoe, index
 from tests.aoe_train.tiny import WORDS, save_bert, unit
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
+    pair_table,
     parametrize,
     raises,
     table,
@@ -31,10 +31,9 @@ class Model(Encoder):
         self.encoded = Counter()  # queries and the texts that are searched
 
     def encode(self, texts, **_):
-        vectors = np.array(
-            [self.given.get(text, self._random(text)) for text in texts], np.float32
-        )
-        return unit(vectors)
+        drawn = {t: default_rng([self.seed, *t.encode()]).normal(size=3) for t in texts}
+        known = drawn | self.given
+        return unit(np.float32([known[text] for text in texts]))
 
     def encode_query(self, texts, **_):
         self.encoded.update(texts)
@@ -47,9 +46,6 @@ class Model(Encoder):
 
     def __repr__(self):
         return f"model {self.seed}"
-
-    def _random(self, text):
-        return default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
 
 
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
@@ -136,67 +132,55 @@ def judged_world(queries=250, top=1):
         first = (model.encode(asked) @ model.encode(texts).T).argmax(axis=1)
         precision.append(np.mean(first == np.arange(queries)))
     rows = sample_pairs(texts, model=models, queries=asked, top=top).pairs
-    relevant = [
-        query[5:] == result[4:]
-        for query, result in rows.select("text1", "text2").rows()
-    ]
-    judged = rows.with_columns(pl.Series("label", relevant).cast(pl.Int64))
+    relevant = pl.col("text1").str.slice(5) == pl.col("text2").str.slice(4)
+    judged = rows.with_columns(label=relevant.cast(pl.Int64))
     return judged, *(model.encode for model in models), precision[0] - precision[1]
 
 
 def verdict(rows, one, other):
-    found = evaluate(one, against=other, data=rows)
-    (gain,) = found.gains.values()
-    return gain, found
+    (gain,) = evaluate(one, against=other, data=rows).gains.values()
+    return gain
 
 
 def test_the_gain_is_that_over_all_queries():
     rows, one, other, difference = judged_world()
     assert rows.height < 400  # all queries with different results
-    gain, found = verdict(rows, one, other)
+    found = evaluate(one, against=other, data=rows)
+    (gain,) = found.gains.values()
     assert gain.word == "better"
     assert gain.ahead.difference == approx(difference)
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
     assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
-    back, _ = verdict(rows, other, one)
+    back = verdict(rows, other, one)
     assert (back.word, back.ahead.difference) == ("worse", approx(-difference))
 
 
 def test_queries_with_unjudged_results_are_left_out(capsys):
     rows, one, other, _ = judged_world()
-    first = rows["text1"][0]
-    whole = rows.filter(pl.col("text1") != first)
-    gains = [verdict(each, one, other)[0].to_dict() for each in (rows[1:], whole)]
+    whole = rows.filter(pl.col("text1") != rows["text1"][0])
+    gains = [verdict(each, one, other).to_dict() for each in (rows[1:], whole)]
     assert gains[0] == gains[1]
     evaluate(one, data=rows[1:])
     assert "left out 1 queries with unjudged results" in capsys.readouterr().err
+    other_sample = rows[:1].with_columns(query_share=0.9)
     for damaged, message in (
-        (rows.with_columns(label=pl.lit(0.5)), "expected labels 0 and 1"),
-        (
-            rows.with_columns(query_results=pl.lit(9)),
-            "no query has judgements of all its results",
-        ),
-        (
-            pl.concat([rows, rows[:1].with_columns(query_share=pl.lit(0.9))]),
-            "several samples",
-        ),
+        (rows.with_columns(label=0.5), "expected labels 0 and 1"),
+        (rows.with_columns(query_results=9), "no query has judgements of all its"),
+        (pl.concat([rows, other_sample]), "several samples"),
     ):
         with data_error(message):
             verdict(damaged, one, other)
 
 
-MANY = [f"text{n} red" if n % 7 == 0 else f"text{n} blue" for n in range(80)]
+MANY = [f"text{n} {'blue' if n % 7 else 'red'}" for n in range(80)]
 ASKED = [f"query{n} red" for n in range(40)]
 
 
 def candidates(rows):
-    return [
-        name.removeprefix("rank of ")
-        for name in rows.columns
-        if name.startswith("rank of ")
-    ]
+    ranks = rows.select("^rank of .*$").columns
+    return [name.removeprefix("rank of ") for name in ranks]
 
 
 @table(
@@ -234,9 +218,8 @@ def test_the_sheet_has_the_rank_of_each_result(top):
             else:
                 # The word of all queries.
                 assert found["text2"].str.ends_with("red").all()
-        assert (
-            results.height == results["query_results"][0] == results["text2"].n_unique()
-        )
+        count = results["query_results"][0]
+        assert results.height == count == results["text2"].n_unique()
 
 
 def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
@@ -245,16 +228,15 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
         f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]
     ]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
-    rows = sample_pairs(
-        texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
-    ).pairs
+    how = {"queries": asked, "purpose": ["group", "match"], "top": 2}
+    rows = sample_pairs(texts, model=str(bert), **how).pairs
     for purpose, named in values("""
             None | ''
             group | , group
             match | , match
             """):
         out = tmp_path / f"index{named}"
-        index(sorted(texts), model=bert, out=out, purpose=purpose)
+        index(sorted(texts), bert, out, purpose=purpose)
         for words, by in values("""
                 '' | model
                 , words | both
@@ -275,8 +257,9 @@ def judged_candidates(outcomes):
                 row[f"rank of {name}"] = 1 if first == label else None
             rows.append(row)
     sheet = pl.DataFrame(rows, infer_schema_length=None)
-    about = {"query_top": pl.lit(1), "query_share": pl.lit(0.5)}
-    return sheet.with_columns(query_results=pl.len().over("text1"), **about)
+    return sheet.with_columns(
+        query_results=pl.len().over("text1"), query_top=1, query_share=0.5
+    )
 
 
 def firsts(better, of=100):
@@ -316,9 +299,7 @@ def test_judged_candidates_are_compared_without_a_model(outcomes, expected):
     (shown,) = found.tables()
     assert [row[0] for row in shown.rows] == [*outcomes]
     assert not any(row[-1].startswith("-0.00") for row in shown.rows)
-    assert [row[-1] == "–" for row in shown.rows] == [True] + [False] * (
-        len(outcomes) - 1
-    )
+    assert [row[-1] == "–" for row in shown.rows] == [name == "A" for name in outcomes]
     for name, by_task in found.to_dict().items():
         (scores,) = by_task.values()
         assert scores["P@1"] == np.mean(outcomes[name])
@@ -359,16 +340,14 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
         own = {"A": first.astype(int).tolist()}
         together += is_one_better(own | others)
         if alone < 2:
-            alone += any(
-                is_one_better(own | {name: other}) for name, other in others.items()
-            )
+            alone += any(is_one_better(own | {"B": other}) for other in others.values())
     assert together <= 1 < alone
 
 
 def test_recorded_and_measured_results_agree():
     rows, one, other, difference = judged_world(queries=60, top=3)
     recorded = evaluate(data=rows).scores
-    found = rows.group_by("text1").agg(pl.col("label").max())["label"]
+    found = rows.group_by("text1").max()["label"]
     for name, encode in (("model 0", one), ("model 1", other)):
         (measured,) = evaluate(encode, data=rows).scores.values()
         (ours,) = recorded[name].values()
@@ -378,34 +357,23 @@ def test_recorded_and_measured_results_agree():
             ours.result.scores["P@1"] <= ours.result.scores["success@3"] <= found.mean()
         )
     (score,) = recorded["model 1"].values()
-    assert (score.gain.metric, score.gain.ahead.difference) == (
-        "P@1",
-        approx(-difference),
-    )
+    assert score.gain.metric == "P@1"
+    assert score.gain.ahead.difference == approx(-difference)
 
 
-NO_MODEL = {
-    "pairs": (
-        pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [0, 1]}),
-        ConfigError,
-        "no model to evaluate; give model=",
-    ),
-    "a sheet of an older version": (
-        judged_candidates({"A": HALF, "B": HALF}).drop("rank of A", "rank of B"),
-        DataError,
-        "has no candidates to compare; sample again with this version's",
-    ),
-    "one candidate": (
-        judged_candidates({"A": HALF}),
-        DataError,
-        "has no candidates to compare",
-    ),
-}
-
-
-@parametrize("case", NO_MODEL)
-def test_what_needs_a_model(case):
-    data, error, message = NO_MODEL[case]
+@table(
+    """
+    data, error, message
+    PAIRS | ConfigError | no model to evaluate; give model=
+    # a sheet of an older version
+    OLD | DataError | has no candidates to compare; sample again with this version's
+    ONE | DataError | has no candidates to compare
+    """,
+    PAIRS=pair_table([("a", "c", 0), ("b", "d", 1)]),
+    OLD=judged_candidates({"A": HALF, "B": HALF}).drop("rank of A", "rank of B"),
+    ONE=judged_candidates({"A": HALF}),
+)
+def test_what_needs_a_model(data, error, message):
     with raises(error, match=message):
         evaluate(data=data)
 

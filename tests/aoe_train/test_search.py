@@ -6,16 +6,16 @@ import re
 import shutil
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from tests.aoe_train.shorthand import aoe
+from tests.aoe_train.shorthand import aoe, aoe_json
+from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 from tests.support.shorthand import (
     approx,
@@ -35,8 +35,8 @@ TEXTS = [
 ]
 
 
-def sentences(count, seed=5):
-    random = np.random.default_rng(seed)
+def sentences(count):
+    random = np.random.default_rng(5)
     drawn = (
         " ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count)
     )
@@ -44,34 +44,36 @@ def sentences(count, seed=5):
 
 
 def issues(count=60):
-    texts = sentences(count)
+    titles, bodies = zip(
+        *(text.split(" ", 1) for text in sentences(count)), strict=True
+    )
     return pl.DataFrame(
         {
             "number": range(1, count + 1),
-            "title": [text.partition(" ")[0] for text in texts],
-            "body": [text.partition(" ")[2] for text in texts],
+            "title": titles,
+            "body": bodies,
             "state": ["open" if number % 3 else "closed" for number in range(count)],
             "labels": [["a"]] * count,
         }
     )
 
 
+def folder_of_issues(bert, factory, **how):
+    folder = factory.mktemp("search") / "index"
+    build(issues(), bert, folder, **how)
+    return folder
+
+
 @module_fixture
 def made(bert, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("search") / "index"
-    build(issues(), model=bert, out=folder)
-    return folder
+    return folder_of_issues(bert, tmp_path_factory)
 
 
 def test_a_search_for_a_key_finds_its_row_first(bert, out):
     # Words of one digit don't count.
     keys = [f"SUP-{number}" for number in range(1, 61)]
-    rows = (
-        issues()
-        .drop("number")
-        .with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
-    )
-    build(rows, model=bert, out=out)
+    named = {"id": pl.lit("tickets/t#1"), "key": pl.Series(keys)}
+    build(issues().drop("number").with_columns(**named), bert, out)
     index = open_index(out)
     for key in keys[::7]:
         for by in ("both", "words"):
@@ -81,8 +83,7 @@ def test_a_search_for_a_key_finds_its_row_first(bert, out):
 def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     keys = ["7", "SUP-77", *map(str, range(10, 49))]
     rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
-    build(rows, model=bert, out=out)
-    index = open_index(out, words_only=True)
+    index = indexed(rows, bert, out)
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
     (hit,) = index.search("7", by="words")  # one digit is not a word
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
@@ -115,15 +116,14 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     bert, out, tmp_path, name, content, columns, key_column, keys
 ):
     (tmp_path / name).write_text(content)
-    index = indexed(tmp_path / name, bert, out, columns)
+    index = indexed(tmp_path / name, bert, out, columns=columns)
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
     assert (hit.key_column, hit.key) == (key_column, keys[-1])
     found = duplicates(out, min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
     for table in (found.rows(), index.search_every(by="words").hits):
-        pairs = table.select(f"{key_column}_1", f"{key_column}_2").rows()
-        assert {*pairs} <= {(*keys,), (*keys[::-1],)}
+        assert {*pairs(table, f"{key_column}_")} <= {(*keys,), (*keys[::-1],)}
 
 
 def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
@@ -147,20 +147,22 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
 
 @module_fixture
 def quantized(bert, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("quantized") / "index"
-    build(issues(), model=bert, out=folder, quantize="int8")
-    return folder
+    return folder_of_issues(bert, tmp_path_factory, quantize="int8")
 
 
-def indexed(rows, model, out, columns=None):
-    build(rows, model=model, out=out, columns=columns)
+def indexed(rows, model, out, **how):
+    build(rows, model, out, **how)
     return open_index(out, words_only=True)
 
 
+def pairs(rows, name="place"):
+    """The values of both columns of this name."""
+    return rows.select(f"{name}1", f"{name}2").rows()
+
+
 def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, out):
-    indexed([{"key": "A-1", "text": "a crash"}], bert, out)
-    build(["a leak"], model=bert, out=out, remove_missing=True)
-    assert open_index(out, words_only=True).key_column == "row"
+    build([{"key": "A-1", "text": "a crash"}], bert, out)
+    assert indexed(["a leak"], bert, out, remove_missing=True).key_column == "row"
 
 
 def test_text_columns_of_a_table(bert, tmp_path, caplog):
@@ -168,21 +170,17 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     first = issues(3).row(0, named=True)
     assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
     assert index.rows.columns == issues().columns
-    body = indexed(issues(3), bert, tmp_path / "body", {"text": "body"})
+    body = indexed(issues(3), bert, tmp_path / "body", columns={"text": "body"})
     assert body.texts([0]) == [first["body"]]
     html = "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"
     generic = "<T> is a type of List<T>"
     index = indexed([{"text": html}, {"text": generic}], bert, tmp_path / "html")
     assert index.texts([0, 1]) == ["one word\ntwo", generic]
     rows = [{"text": "one"}, {"text": " "}, {"text": None}]
-    made = build(rows, model=bert, out=tmp_path / "empty")
+    made = build(rows, bert, tmp_path / "empty")
     assert (made.rows, made.empty) == (1, 2)
-    odd = {
-        "bytes": b"\xff",
-        "span": timedelta(1),
-        "thing": object(),
-        "image": {"bytes": b"x"},
-    }
+    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object()}
+    odd["image"] = {"bytes": b"x"}
     kept = {"text": "one", "day": date(2024, 1, 2), "meta": {}, "tags": ["a"]}
     rows = indexed([kept | odd], bert, tmp_path / "odd").rows
     assert rows.rows(named=True) == [kept | {"meta": "{}"}]
@@ -202,7 +200,7 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
 )
 def test_tables_without_texts_are_refused(rows, columns, words):
     with data_error(words):
-        build(rows, model="m", out="nowhere", columns=columns)
+        build(rows, "m", "nowhere", columns=columns)
 
 
 FILTERS = """
@@ -243,9 +241,10 @@ before | cells | 9.5 | []
 
 
 def test_filters_and_json_of_all_column_types(bert, out):
+    day = date(2024, 1, 2)
     columns = {
         "text": ["a dog"] * 3,
-        "day": [date(2024, 1, 2), None, None],
+        "day": [day, None, None],
         "at": [datetime(2024, 1, 2, tzinfo=UTC), None, None],
         "price": [Decimal("1.50"), Decimal("2.00"), None],
         "score": [float("nan"), 2.5, 1.0],
@@ -258,14 +257,9 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "german": ["31.12.2023", "2024", None],
     }
     index = indexed(pl.DataFrame(columns), bert, out)
-    named = {
-        "DAY": date(2024, 1, 2),
-        "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
-        "BIG": 2**60,
-        "BIG_AND_ONE": 2**60 + 1,
-        "HUGE": 2**200,
-    }
-    for option, column, value, places in values(FILTERS, **named):
+    named = {"BIG": 2**60, "BIG_AND_ONE": 2**60 + 1, "HUGE": 2**200}
+    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
+    for option, column, value, places in values(FILTERS, DAY=day, AT=at, **named):
         hits = index.search("dog", by="words", **{option: {column: value}})
         assert [hit.place for hit in hits] == places, (option, column, value)
     for column, words in values("""
@@ -277,15 +271,17 @@ def test_filters_and_json_of_all_column_types(bert, out):
         with config_error(words):
             index.search("dog", by="words", before={column: "x"})
     newer = index.search_every(before="cells", by="words")
-    assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (
-        1,
-        [(1, 0)],
+    assert (newer.undated, pairs(newer.hits)) == (1, [(1, 0)])
+    hit, near = (
+        json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        for found in (
+            index.search("dog", by="words")[0],
+            duplicates(out, min_cosine=-1),
+        )
     )
-    hit = json.dumps(index.search("dog", by="words")[0].to_dict(), allow_nan=False)
-    row = json.loads(hit)["row"]
+    row = hit["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = json.dumps(duplicates(out, min_cosine=-1).to_dict(), allow_nan=False)
-    assert json.loads(near)["pairs"][0]["score_1"] is None
+    assert near["pairs"][0]["score_1"] is None
 
 
 def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):
@@ -294,11 +290,9 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (
-        ("model", Path("link/index")),
-        (Encoder.load(bert), tmp_path / "unnamed"),
-    ):
-        build(pl.Series(["7", "☺"]), model=model, out=out)  # no words
+    texts = pl.Series(["7", "☺"])  # no words
+    build(texts, "model", "link/index")
+    build(texts, Encoder.load(bert), tmp_path / "unnamed")
     monkeypatch.chdir(tmp_path / "other")
     (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
@@ -312,19 +306,17 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
 
 
 def test_a_single_text_and_repeated_texts(bert, tmp_path):
-    build([TEXTS[0]], model=bert, out=tmp_path / "one")
+    build([TEXTS[0]], bert, tmp_path / "one")
     (only,) = search(tmp_path / "one", TEXTS[0], model=bert)
     assert (only.text, only.score) == (TEXTS[0], 1)
     alone = duplicates(tmp_path / "one")
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
-    rows = [TEXTS[0]] * 5 + [TEXTS[1]]
-    made = build(rows, model=bert, out=tmp_path / "five")
+    made = build([TEXTS[0]] * 5 + [TEXTS[1]], bert, tmp_path / "five")
     assert (made.rows, made.encoded) == (6, 2)
     found = duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
-    places = list(
-        found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows()
-    )
-    assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
+    assert pairs(found.pairs.filter(pl.col("place2") < 5)) == [
+        *combinations(range(5), 2)
+    ]
     assert found.full == 0
 
 
@@ -334,36 +326,31 @@ def opened(bert, made):
 
 
 def test_search_by_both_fuses_vectors_and_words(opened):
-    index = opened
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
-        wanted = np.zeros(len(index))
+        wanted = np.zeros(60)
         for by, weight in values("""
                 model | 0.65
                 words | 0.35
                 """):
-            scores = np.zeros(len(index))
-            for hit in index.search(asked, by=by, top=len(index)):
+            scores = np.zeros(60)
+            for hit in opened.search(asked, by=by, top=60):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
-        found = index.search(asked)
+        found = opened.search(asked)
         assert [hit.score for hit in found] == approx(
             sorted(wanted, reverse=True)[:10], abs=5e-3
         )
         assert found[0].place == wanted.argmax()
-    assert found[0].text == index.texts([found[0].place])[0]
+    assert found[0].text == opened.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
 
 
 def test_search_by_both_finds_what_only_the_words_find(bert, out):
     # The model knows none of the single words, so that their vectors equal that of the query.
-    texts = [
-        *(f"aa{number}" for number in range(400)),
-        "the dog is running to the river after zx9981",
-    ]
-    build(pl.DataFrame({"text": texts}), model=bert, out=out)
+    texts = [f"aa{number}" for number in range(400)]
+    build([*texts, "the dog is running to the river after zx9981"], bert, out)
     index = open_index(out)
-    nearest = index.search("zx9981", by="model", top=200)
-    assert 400 not in [hit.place for hit in nearest]
+    assert 400 not in [hit.place for hit in index.search("zx9981", by="model", top=200)]
     assert [hit.place for hit in index.search("zx9981", by="words")] == [400]
     assert 400 in [hit.place for hit in index.search("zx9981", weight=0.5)]
 
@@ -378,14 +365,12 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
     assert 0.5 < by_words.words <= 1
     (closed,) = opened.search(asked, where={"state": "closed", "number": 10})
     assert closed.place == 9
-    assert {
-        hit.row["state"] for hit in opened.search(asked, where={"state": "open"})
-    } == {"open"}
+    hits = opened.search(asked, where={"state": "open"})
+    assert {hit.row["state"] for hit in hits} == {"open"}
     assert opened.search(asked, where={"state": "lost"}) == []
 
 
 def test_search_errors(made, opened, other_bert, tmp_path):
-    words_only = open_index(made, words_only=True)
     for index, wrong, words in values(
         """
             opened | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
@@ -397,7 +382,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
             """,
         opened=opened,
-        words_only=words_only,
+        words_only=open_index(made, words_only=True),
     ):
         with config_error(words):
             index.search(**{"text": "a dog", **wrong})
@@ -418,9 +403,9 @@ def array(change):
     """A change of a stored array."""
 
     def changed(path):
-        array = change(np.array(np.load(path)))
+        whole = np.array(np.load(path))
         path.unlink()
-        np.save(path, array, allow_pickle=True)
+        np.save(path, change(whole), allow_pickle=True)
 
     return changed
 
@@ -472,39 +457,33 @@ def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     with data_error(r"index.*: .*build the index again"):
         search(copied, sentences(60)[7], model=bert)
     if file == "index.json":
-        assert build(issues(), model=bert, out=copied, fresh=True).rows == 60
+        assert build(issues(), bert, copied, fresh=True).rows == 60
 
 
 def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
-    wanted = {
-        (one, other)
-        for one, other in np.argwhere(cosines >= least).tolist()
-        if one < other
-    }
+    wanted = {*map(tuple, np.argwhere(np.triu(cosines, 1) >= least).tolist())}
     found = duplicates(made, min_cosine=least, neighbours=60)
-    assert {*found.pairs.select("place1", "place2").rows()} == wanted
+    assert {*pairs(found.pairs)} == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
-    assert found.rows()["number_1"].to_list() == [
-        place + 1 for place in found.pairs["place1"]
-    ]
+    assert found.rows()["number_1"].equals(found.pairs["place1"] + 1)
     assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
     nearest = duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
-    assert {*nearest.pairs.select("place1", "place2").rows()} == {
+    assert {*pairs(nearest.pairs)} == {
         tuple(sorted((place, int(cosines[place].argmax()))))
         for place in np.flatnonzero(degrees)
     }
-    for suffix, read in (
-        ("parquet", pl.read_parquet),
-        ("jsonl", pl.read_ndjson),
-        ("csv", pl.read_csv),
-    ):
+    for read, suffix in {
+        pl.read_parquet: "parquet",
+        pl.read_ndjson: "jsonl",
+        pl.read_csv: "csv",
+    }.items():
         found.write(tmp_path / f"pairs.{suffix}")
         written = read(tmp_path / f"pairs.{suffix}")
         assert written.columns == found.rows().columns
@@ -534,12 +513,12 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     )
     assert len(duplicates(made, min_cosine=0.9).notes()) == 1
     few = tmp_path / "few"
-    build(issues().head(5), model=bert, out=few)
+    build(issues().head(5), bert, few)
     assert duplicates(few).min_cosine == duplicates(made, against=few).min_cosine == 0.8
 
 
 def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
-    build(TEXTS, model=bert, out=tmp_path)
+    build(TEXTS, bert, tmp_path)
     vectors = np.load(tmp_path / "vectors.npy")
     found = duplicates(tmp_path, min_cosine=1)
     assert found.pairs.is_empty()
@@ -550,11 +529,9 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
 
 def test_the_table_shows_the_groups(bert, tmp_path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
-    rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
-    rows += [
-        {"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)
-    ]
-    build(rows, model=bert, out=tmp_path)
+    keys = [f"A-{number}" for number in range(1, 8)]
+    texts = [long] * 7 + ["the compiler panics"] * 2
+    build(pl.DataFrame({"key": [*keys, "B-0", "B-1"], "text": texts}), bert, tmp_path)
     found = duplicates(tmp_path, min_cosine=0.999999)
     assert [len(group) for group in found.groups] == [7, 2]
     shown = str(found.table())
@@ -569,14 +546,13 @@ def test_the_table_shows_the_groups(bert, tmp_path):
 
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
-    build(issues().head(5), model=bert, out=tmp_path / "new")
+    build(issues().head(5), bert, tmp_path / "new")
     found = duplicates(made, min_cosine=0.999, against=tmp_path / "new")
-    pairs = found.pairs.select("place1", "place2").rows()
-    assert {(place, place) for place in range(5)} <= {*pairs}
+    assert {(place, place) for place in range(5)} <= {*pairs(found.pairs)}
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
-    build(TEXTS, model=other_bert, out=tmp_path / "theirs")
+    build(TEXTS, other_bert, tmp_path / "theirs")
     with config_error("another model than"):
         duplicates(made, against=tmp_path / "theirs")
     with config_error("min_cosine = 3: expected at most 1"):
@@ -587,15 +563,15 @@ def test_the_three_commands(bert, tmp_path):
     data = tmp_path / "issues.parquet"
     out = tmp_path / "index"
     issues().drop("labels").write_parquet(data)
-    assert json.loads(aoe(f"index {data} -m {bert} -o {out} --json -q"))["rows"] == 60
+    assert aoe_json(f"index {data} -m {bert} -o {out} --json -q")["rows"] == 60
     asked = f"search {out} 'the compiler panics' --where state=open -n 2"
     assert "number" in aoe(asked)
-    hits = json.loads(aoe(asked, "--json"))["hits"]
+    hits = aoe_json(asked, "--json")["hits"]
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
     with config_error("expected COLUMN=VALUE"):
         aoe(f"search {out} x --where state")
-    pairs = aoe(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
-    assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
+    found = aoe_json(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
+    assert len(found["pairs"]) == 60 * 59 / 2
 
 
 @parametrize("quantize", ["float32", "int8"])
@@ -604,12 +580,7 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     whole = tmp_path / "whole"
     how = {"model": bert, "quantize": quantize}
     first = build(sentences(40), out=out, **how)
-    assert (first.rows, first.encoded, first.kind, first.recall) == (
-        40,
-        40,
-        "flat",
-        1.0,
-    )
+    assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1)
     texts = [*sentences(50)[5:], "the dog the dog"]
     again = build(texts, out=out, remove_missing=True, **how)
     exact = quantize == "float32"
@@ -627,17 +598,16 @@ def test_other_folders_and_columns_are_not_replaced(bert, tmp_path):
     out = tmp_path / "index"
     (tmp_path / "mine.txt").write_text("mine")
     with config_error("isn't an index of `aoe index`"):
-        build(TEXTS, model=bert, out=tmp_path)
+        build(TEXTS, bert, tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with config_error("kind = 'tree': expected 'flat' or 'hnsw'"):
-        build(TEXTS, model=bert, out=out, kind="tree")
+        build(TEXTS, bert, out, kind="tree")
     with data_error("the column sha256 is reserved"):
-        build([{"text": "a dog", "sha256": "mine"}], model=bert, out=out)
-    build(TEXTS, model=bert, out=out)
-    anew = build(
+        build([{"text": "a dog", "sha256": "mine"}], bert, out)
+    build(TEXTS, bert, out)
+    assert build(
         out / "rows.parquet",
-        model=bert,
-        out=tmp_path / "anew",
+        bert,
+        tmp_path / "anew",
         columns={"text": "text"},
-    )
-    assert anew.rows == len(TEXTS)
+    ).rows == len(TEXTS)

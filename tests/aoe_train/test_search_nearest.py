@@ -1,6 +1,5 @@
 """Nearest vectors, hybrid ranking, and the search for each text of an index."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +7,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.linalg import norm
 from numpy.random import default_rng
 
-from aoe_train import index, open_index, search_every
+from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
@@ -26,8 +24,8 @@ from aoe_train.searching.nearest import (
     nearest,
     read,
 )
-from tests.aoe_train.shorthand import aoe
-from tests.aoe_train.tiny import WORDS, load
+from tests.aoe_train.shorthand import aoe, aoe_json, index
+from tests.aoe_train.tiny import WORDS, load, unit
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -38,9 +36,9 @@ from tests.support.shorthand import (
 )
 
 
-def unit(rows, dim, seed=0):
-    vectors = default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
-    return vectors / norm(vectors, axis=1, keepdims=True)
+def drawn(rows, dim):
+    """Vectors of length 1."""
+    return unit(default_rng(0).normal(size=(rows, dim)).astype(np.float32))
 
 
 @settings(max_examples=25)
@@ -57,12 +55,8 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     vectors, queries = (
         random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3)
     )
-    some = (
-        st.lists(st.integers(0, rows - 1), unique=True, min_size=1)
-        .map(sorted)
-        .map(np.array)
-    )
-    allowed = data.draw(st.none() | some)
+    some = st.lists(st.integers(0, rows - 1), unique=True, min_size=1)
+    allowed = data.draw(st.none() | some.map(sorted).map(np.array))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
         found = nearest(IndexVectors(vectors), queries, count, allowed)
@@ -77,9 +71,8 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
 def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     pytest.importorskip("faiss")
     random = default_rng(3)
-    groups = unit(40, 32)[random.integers(0, 40, 3000)]
-    vectors = groups + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
-    vectors = (vectors / norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    groups = drawn(40, 32)[random.integers(0, 40, 3000)]
+    vectors = unit(groups + random.normal(size=(3000, 32)).astype(np.float32) * 0.1)
     index = IndexVectors(vectors)
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
@@ -98,7 +91,7 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
 def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setattr(module, "_MAX_EXACT", 100)
-    vectors = unit(2000, 16)
+    vectors = drawn(2000, 16)
     ranges = value_ranges([vectors])
     for stored in (
         IndexVectors(vectors),
@@ -106,17 +99,12 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     ):
         searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
         # By the index, and comparing all.
-        for allowed in (
-            np.arange(0, 2000, 2),
-            np.arange(0, 2000, 40),
-        ):
+        for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):
             found = searcher.nearest(vectors[:5], 10, allowed)
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
-    assert (
-        np.abs(stored.rows(slice(None)) - vectors).max()
-        < (ranges[1] - ranges[0]).max() / 255
-    )
+    step = (ranges[1] - ranges[0]).max() / 255
+    assert np.abs(stored.rows(slice(None)) - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
         read(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
@@ -125,30 +113,26 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
 
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
-VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+VECTORS = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
 
 
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == approx([0.25, 0.375, 0.125 + 0.75])
     # Equal scores.
-    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [
-        0.5,
-        0.0,
-    ]
+    assert fused(np.array([0.3, 0.1]), np.zeros(2), 0.5).tolist() == [0.5, 0]
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
 
 
-def dated(count=40):
+def dated():
     """Texts of few words with shuffled times, some of them equal and one missing."""
     random = default_rng(3)
-    days = random.permutation(count) // 2
-    texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
+    days = random.permutation(40) // 2
     return pl.DataFrame(
         {
-            "id": [f"a/b#{number}" for number in range(count)],
-            "text": texts,
-            "day": pl.Series([*days[:-1].tolist(), None], dtype=pl.Int64),
+            "id": [f"a/b#{number}" for number in range(40)],
+            "text": [" ".join(random.choice(WORDS[:12], 5)) for _ in range(40)],
+            "day": [*days[:-1].tolist(), None],
         }
     )
 
@@ -159,17 +143,16 @@ def dated_index(bert, tmp_path_factory):
     rows = dated().with_columns(
         at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2)
     )
-    index(rows, model=bert, out=out)
+    index(rows, bert, out)
     return out
 
 
 @parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
-    rows, out = dated(), dated_index
-    found = search_every(out, before="day", top=5, by=by)
+    found = search_every(dated_index, before="day", top=5, by=by)
     assert (found.texts, found.undated) == (39, 1)
-    index = open_index(out, model=bert)
-    for place, row in enumerate(rows.iter_rows(named=True)):
+    index = open_index(dated_index, model=bert)
+    for place, row in enumerate(dated().iter_rows(named=True)):
         own = found.hits.filter(pl.col("place1") == place)
         wanted = (
             []
@@ -184,7 +167,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
             )
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
-    everything = search_every(out, top=100, by="model").hits
+    everything = search_every(dated_index, top=100, by="model").hits
     # All others, never itself.
     assert everything.group_by("place1").len()["len"].to_list() == [39] * 40
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
@@ -196,7 +179,7 @@ def test_search_every_with_a_prompt_for_queries(bert, out, tmp_path):
     encoder = load(bert, prompts={"query": "the dog: "})
     encoder.save(tmp_path / "model")
     texts = dated()["text"][:2].to_list()
-    index(dated(), model=tmp_path / "model", out=out)
+    index(dated(), tmp_path / "model", out)
     stored = encoder.encode(texts, normalize=True)
     asked = encoder.encode_query(texts, normalize=True)
     assert np.abs(stored - asked).max() > 1e-4
@@ -209,8 +192,8 @@ def test_search_every_with_a_prompt_for_queries(bert, out, tmp_path):
 def test_a_query_from_standard_input(dated_index):
     text = dated()["text"][3] + "\n" + "x" * 300_000 + "é"
     command = f"search {dated_index} --by words --json"
-    found = json.loads(aoe(command, "-", stdin=text))
-    assert found == json.loads(aoe(command, text))
+    found = aoe_json(command, "-", stdin=text)
+    assert found == aoe_json(command, text)
     assert found["hits"][0]["row"]["id"] == "a/b#3"
 
 
@@ -244,10 +227,13 @@ def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
     one, two, three, four, *_ = dated()["text"]
     queries = [
-        SearchQuery(one, 3, {}, {}, "both", None),
-        SearchQuery(two, 4, {}, {}, "model", None),
-        SearchQuery(three, 5, {"day": 3}, {}, "both", None),
-        SearchQuery(four, 6, {}, {}, "words", None),
+        SearchQuery(text, top, where, {}, by, None)
+        for text, top, where, by in (
+            (one, 3, {}, "both"),
+            (two, 4, {}, "model"),
+            (three, 5, {"day": 3}, "both"),
+            (four, 6, {}, "words"),
+        )
     ]
     vectors = [*load(bert).encode([one, two, three]), None]
     found = index.search_together([*zip(queries, vectors, strict=True)])
@@ -261,11 +247,10 @@ def test_search_together_equals_single_searches(dated_index, bert):
 
 def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    index(dated(), model=bert, out="index")
+    index(dated(), bert, "index")
     for name in ("one.parquet", "two.parquet"):
         flags = f"--every --before day --top 3 --out {name} --json -q"
-        printed = json.loads(aoe(f"search index {flags}"))
-        assert printed == {
+        assert aoe_json(f"search index {flags}") == {
             "texts": 39,
             "hits": pl.read_parquet("one.parquet").height,
             "undated": 1,

@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import repeat
 
 import numpy as np
@@ -18,8 +19,10 @@ import pytest
 import requests
 from numpy.testing import assert_allclose
 
-from aoe_train import Encoder, index, search, serve
+from aoe_train import search, serve
+from tests.aoe_train.shorthand import index
 from tests.aoe_train.test_search import issues, sentences
+from tests.aoe_train.tiny import Wrapped, load
 from tests.support.shorthand import (
     config_error,
     module_fixture,
@@ -33,9 +36,14 @@ KEY = "a-key-of-nobody"
 LONG = " ".join(["dog"] * 500)
 
 
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("KEY", KEY)
+
+
 @module_fixture
 def encoder(bert):
-    return Encoder.load(bert, prompts={"query": "find: "})
+    return load(bert, prompts={"query": "find: "})
 
 
 def serving(encoder, **options):
@@ -53,6 +61,10 @@ def client(server, key="any"):
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
+def embed(api, texts="a dog", model="m", **more):
+    return api.embeddings.create(input=texts, model=model, **more)
+
+
 def post(server, body, path="/v1/embeddings", **headers):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
@@ -67,8 +79,7 @@ def connect(server):
 
 def raw(server, *parts, times=1):
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
-    taken = 0
-    answer = b""
+    taken, answer = 0, b""
     with connect(server) as connection:
         with suppress(ConnectionError):
             for part in (*parts[:-1], *repeat(parts[-1], times)):
@@ -81,14 +92,9 @@ def raw(server, *parts, times=1):
 
 
 def head(server, *lines):
-    host = server.url.removeprefix("http://")
-    told = [
-        "POST /v1/embeddings HTTP/1.1",
-        f"Host: {host}",
-        "Content-Type: application/json",
-        *lines,
-    ]
-    return "\r\n".join([*told, "", ""]).encode()
+    host = f"Host: {server.url.removeprefix('http://')}"
+    told = ["POST /v1/embeddings HTTP/1.1", host, "Content-Type: application/json"]
+    return "\r\n".join([*told, *lines, "", ""]).encode()
 
 
 def get(server, path="", **headers):
@@ -118,7 +124,7 @@ def test_openai_client_gets_the_vectors_of_encode(
     texts = [*sentences(20), LONG]
     api = client(server)
     more = {"encoding_format": encoding, "dimensions": dimensions} if encoding else {}
-    reply = api.embeddings.create(input=texts, model="m", **more)
+    reply = embed(api, texts, **more)
     vectors = [entry.embedding for entry in reply.data]
     if encoding == "base64":  # which the client decodes itself only by default
         vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
@@ -127,13 +133,12 @@ def test_openai_client_gets_the_vectors_of_encode(
     tokens = encoder.tokens(texts).lengths.sum()
     assert reply.usage.prompt_tokens == reply.usage.total_tokens == tokens
     assert reply.model == "m"
-    query = {"prompt_name": "query"}
-    one = api.embeddings.create(input="a dog", model="m", extra_body=query)
+    one = embed(api, extra_body={"prompt_name": "query"})
     assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
     assert [model.id for model in api.models.list()] == ["m"]
     assert api.models.retrieve("m").id == "m"
     with raises(openai.NotFoundError, match="this server has 'm'"):
-        api.embeddings.create(input="a dog", model="text-embedding-3-small")
+        embed(api, model="text-embedding-3-small")
 
 
 @table(
@@ -195,49 +200,53 @@ def test_other_protocols_are_refused(server, parts):
 
 
 def test_other_hosts_origins_and_types_are_refused(server):
-    body = {"input": "a dog"}
-    assert post(server, body, Host="evil.example").status_code == 421
-    assert post(server, body, Origin="http://evil.example").status_code == 403
-    assert post(server, body, **{"content-type": "text/plain"}).status_code == 415
-    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert get(server, **link).status_code == 200
-    for path in ("/v1/models", "/health", "/search"):
-        assert get(server, path, **link).status_code == 403
     localhost = server.url.replace("127.0.0.1", "localhost").removeprefix("http://")
-    assert post(server, body, Host=localhost).status_code == 200
-    assert get(server, "/nowhere").status_code == 404
-    assert get(server, "/v1/embeddings").status_code == 405
+    for call, path, headers, status in values(
+        """
+            post | /v1/embeddings | {'Host': 'evil.example'} | 421
+            post | /v1/embeddings | {'Origin': 'http://evil.example'} | 403
+            post | /v1/embeddings | {'content-type': 'text/plain'} | 415
+            post | /v1/embeddings | LOCALHOST | 200
+            get | '' | LINK | 200
+            get | /v1/models | LINK | 403
+            get | /health | LINK | 403
+            get | /search | LINK | 403
+            get | /nowhere | {} | 404
+            get | /v1/embeddings | {} | 405
+            """,
+        get=get,
+        post=partial(post, body={"input": "a dog"}),
+        LINK={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        LOCALHOST={"Host": localhost},
+    ):
+        assert call(server, path=path, **headers).status_code == status
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
-def test_a_key_is_required_except_for_health(encoder, monkeypatch):
-    monkeypatch.setenv("KEY", KEY)
+def test_a_key_is_required_except_for_health(encoder):
     with serving(encoder, key_env="KEY") as server:
-        assert client(server, KEY).embeddings.create(input="a dog", model="m").data
+        assert embed(client(server, KEY)).data
         with raises(openai.AuthenticationError, match="needs a key"):
-            client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
+            embed(client(server, KEY[:-1]))
         for headers in (
             {},
             *({"Authorization": value} for value in (KEY, "Bearer ", "Bearer \xff")),
         ):
             answer = post(server, {"input": "a dog"}, **headers)
-            assert (answer.status_code, answer.headers["www-authenticate"]) == (
-                401,
-                "Bearer",
-            )
+            found = answer.status_code, answer.headers["www-authenticate"]
+            assert found == (401, "Bearer")
         assert get(server, "/health").status_code == 200
         assert get(server, "/v1/models").status_code == 401
 
 
-def test_the_address_for_other_machines(encoder, monkeypatch):
-    monkeypatch.setenv("KEY", KEY)
+def test_the_address_for_other_machines(encoder):
     for host in ("0.0.0.0", "127.0.0.1"):
         with serving(encoder, host=host, key_env="KEY") as server:
             assert "//0.0.0.0" not in server.url
             assert server.page_url == f"{server.url}/#{KEY}"
 
 
-def test_invalid_options_of_serve(bert, monkeypatch):
+def test_invalid_options_of_serve(bert):
     for options, words in values("""
             {'host': '0.0.0.0'} | other machines could use this server
             {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
@@ -249,41 +258,42 @@ def test_invalid_options_of_serve(bert, monkeypatch):
             """):
         with config_error(words):
             serve(bert, port=0, **options)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with config_error("can't be used"):
-            serve(bert, port=taken.getsockname()[1])
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken, config_error("can't be used"):
+        serve(bert, port=taken.getsockname()[1])
 
 
 def test_search_in_an_index(bert, out):
-    index(issues(), model=bert, out=out)
+    index(issues(), bert, out)
     with serve(bert, index=out, port=0) as server:
         how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
         wanted = search(out, sentences(60)[7], **how)
-        assert [hit["place"] for hit in hits] == [hit.place for hit in wanted]
-        assert [hit["text"] for hit in hits] == [hit.text for hit in wanted]
+        assert [(hit["place"], hit["text"]) for hit in hits] == [
+            (hit.place, hit.text) for hit in wanted
+        ]
         assert hits[0]["row"]["state"] == "open"
-        for wrong, words in (
-            ({"text": " "}, "the text is empty"),
-            ({"text": "文" * 100_001}, "length <= 100000"),
-            ({"text": "a", "top": 0}, "top"),
-            ({"text": "a", "where": {"lost": 1}}, "no such column"),
-            ({"text": "a", "wieght": 1}, "wieght"),
+        for wrong, words in values(
+            """
+                {'text': ' '} | the text is empty
+                LONG | length <= 100000
+                {'text': 'a', 'top': 0} | top
+                {'text': 'a', 'where': {'lost': 1}} | no such column
+                {'text': 'a', 'wieght': 1} | wieght
+                """,
+            LONG={"text": "文" * 100_001},
         ):
             answer = post(server, wrong, "/search")
             assert answer.status_code == 400
             assert words in answer.json()["error"]["message"]
 
 
-def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
-    index(issues(), model=bert, out=tmp_path / "one")
+def test_the_page_of_two_indexes(bert, tmp_path):
+    index(issues(), bert, tmp_path / "one")
     hostile = [
         {"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")
     ]
-    index(hostile, model=bert, out=tmp_path / "two")
-    monkeypatch.setenv("KEY", KEY)
+    index(hostile, bert, tmp_path / "two")
     given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
     with serve(port=0, **given) as server:
         page = get(server)  # has no data, so it needs no key
@@ -307,11 +317,11 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
         serve(port=0)
 
 
-class Held(Encoder):
+class Held(Wrapped):
     """A model that waits for an event."""
 
     def __init__(self, encoder):
-        super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
+        super().__init__(encoder)
         self.begun = threading.Event()
         self.let = threading.Event()
         self.batches = []
@@ -335,7 +345,7 @@ def test_a_full_queue_returns_429(encoder):
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
         with raises(openai.RateLimitError):
-            client(server).embeddings.create(input="a cat", model="m")
+            embed(client(server), "a cat")
         held.let.set()
         assert first.result().status_code == 200
         assert alive(server)
@@ -429,7 +439,7 @@ def test_the_page_in_a_browser(bert, out, browse):
     ]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
-    index(rows, model=bert, out=out)
+    index(rows, bert, out)
     faults = []
     with serve(index=out, against=out, port=0) as server:
         page = browse(server.url, faults)
@@ -452,12 +462,9 @@ def test_the_page_in_a_browser(bert, out, browse):
 
 @pytest.mark.slow
 @in_a_browser
-def test_the_page_asks_for_the_key_and_shows_short_columns(
-    bert, out, browse, monkeypatch
-):
+def test_the_page_asks_for_the_key_and_shows_short_columns(bert, out, browse):
     facts = {"customer": "<b>Miller</b>", "tags": ["a", "b"], "note": "long " * 20}
-    index([{"text": "a red boat", **facts}], model=bert, out=out)
-    monkeypatch.setenv("KEY", KEY)
+    index([{"text": "a red boat", **facts}], bert, out)
     with serve(index=out, key_env="KEY", port=0) as server:
         page = browse(f"{server.url}?q=boat")
         for key, shown in values(

@@ -5,14 +5,12 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,22 +22,22 @@ from aoe_train import EmbeddingServer
 from aoe_train.searching.serve.batching import Batcher
 from aoe_train.searching.serve.requests import Limits
 from aoe_train.settings.prompt_settings import NamedPrompts
-from tests.aoe_train.test_serve import alive, head, post, raw, until
+from tests.aoe_train.test_serve import alive, connect, head, post, raw, until
 
 
 class Words:
     """A model whose tokens are words and whose vectors identify the text."""
 
     name, identity, separator, prompts = "words", "words", "\n", NamedPrompts({})
-    similarity: Any = "cosine"
+    similarity = "cosine"
 
     def __init__(self):
         self.batches = []
 
     def encode(self, texts, prompt=None):
         self.batches.append((prompt, texts))
-        return np.array(
-            [[len(text), hash((prompt, text)) % 10_007] for text in texts], np.float32
+        return np.float32(
+            [[len(text), hash((prompt, text)) % 10_007] for text in texts]
         )
 
 
@@ -93,12 +91,9 @@ def test_each_text_is_encoded_once_in_batches_of_one_prompt(requests, batch_toke
     found = encoded(model, requests, batch_tokens)
     for (texts, prompt), vectors in zip(requests, found, strict=True):
         assert vectors.tolist() == Words().encode(texts, prompt).tolist()
-    sent = sorted(
+    assert sorted(
         (prompt or "", text) for prompt, texts in model.batches for text in texts
-    )
-    assert sent == sorted(
-        (prompt or "", text) for texts, prompt in requests for text in texts
-    )
+    ) == sorted((prompt or "", text) for texts, prompt in requests for text in texts)
     for _, texts in model.batches:
         assert (
             len(texts) == 1 or sum(len(text.split()) for text in texts) <= batch_tokens
@@ -194,11 +189,7 @@ def test_memory_of_requests_is_limited():
 
 def test_unfinished_bodies_are_held():
     with limited(Words(), body_mib=1, held_mib=2) as server, ExitStack() as opened:
-        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-        connections = [
-            opened.enter_context(socket.create_connection(address, 60))
-            for _ in range(3)
-        ]
+        connections = [opened.enter_context(connect(server)) for _ in range(3)]
         for connection in connections:
             connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
         answered, _, _ = select.select(connections, [], [], 60)
@@ -211,20 +202,16 @@ def test_unfinished_bodies_are_held():
 
 def test_an_incomplete_request_times_out():
     with limited(Words(), receive_s=0.3) as server:
-        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[
-            0
-        ].startswith(b"HTTP/1.1 408 ")
+        answer, _ = raw(server, head(server, "Content-Length: 100"), b'{"input"')
+        assert answer.startswith(b"HTTP/1.1 408 ")
         assert raw(server, head(server)[:-2])[0] == b""
         assert alive(server)
 
 
 def test_half_sent_headers_leave_room_for_others():
     with limited(Words(), connections=8) as server, ExitStack() as opened:
-        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
         for _ in range(20):
-            opened.enter_context(socket.create_connection(address, 60)).sendall(
-                head(server)[:-2]
-            )
+            opened.enter_context(connect(server)).sendall(head(server)[:-2])
         assert alive(server)
 
 

@@ -23,7 +23,7 @@ from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
-from tests.support.shorthand import parametrize, table
+from tests.support.shorthand import parametrize, table, text_lines
 
 
 def of(kind="graded", rows=1000, dim=384, **flags):
@@ -39,19 +39,15 @@ def test_presets_and_paper_presets(preset):
         for name in (preset, f"{preset}-paper")
     )
     assert settings.objective == OBJECTIVES[preset]
-    papers_own = {
-        "angle": {"duplicates": "positive"},
-        "aoe": {"tau": Taus(angle=0.05)},
-    }.get(preset, {})
+    papers_own = {}
+    if preset == "angle":
+        papers_own["duplicates"] = "positive"
+    if preset == "aoe":
+        papers_own["tau"] = Taus(angle=0.05)
     assert papers.objective == OBJECTIVES[preset].model_copy(update=papers_own)
     assert "optim" not in settings.model_fields_set
-    assert {
-        "lr",
-        "epochs",
-        "batch_size",
-        "average",
-        "scheduler",
-    } <= papers.optim.model_fields_set
+    optim = "lr epochs batch_size average scheduler"
+    assert {*optim.split()} <= papers.optim.model_fields_set
     assert papers.batches.strategy == "shuffle"
     for kind in get_args(Kind):
         assert of(kind, preset=f"{preset}-paper") == papers
@@ -80,15 +76,14 @@ def test_auc_is_ignored_if_training_is_configured(setting, depends):
 
 @given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))
 def test_epochs_by_number_of_rows(rows, dim):
-    positives = of("positive", rows=rows, dim=dim).optim.epochs
-    assert (
-        1
-        <= of(rows=2 * rows, dim=dim).optim.epochs
-        <= of(rows=rows, dim=dim).optim.epochs
-    )
+    def epochs_of(kind, rows=rows):
+        return of(kind, rows, dim).optim.epochs
+
+    positives = epochs_of("positive")
+    assert 1 <= epochs_of("graded", 2 * rows) <= epochs_of("graded")
     assert 1 <= positives <= 8
     for kind in ("binary", "graded", "triplet"):
-        epochs = of(kind, rows=rows, dim=dim).optim.epochs
+        epochs = epochs_of(kind)
         assert epochs == min(positives, 3)
         assert epochs * rows <= 32_000 or epochs == 1
 
@@ -116,23 +111,20 @@ def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     facts = DatasetFacts("triplet", rows, written=author is None, author=author)
     optim = with_defaults(settings, facts, dim=384).optim
-    assert (optim.epochs, optim.interpolate, optim.top_layers) == (
-        epochs,
-        interpolate,
-        2,
-    )
+    assert (optim.epochs, optim.interpolate) == (epochs, interpolate)
+    assert optim.top_layers == 2
 
 
-@parametrize(
-    "rows, preset, average",
-    [
-        ({"binary": 600}, "auto", 0.5),
-        # One epoch
-        ({"binary": 16_000}, "auto", 1.0),
-        ({"graded": 600}, "auto", 1.0),
-        ({"binary": 600, "graded": 600}, "auto", 1.0),
-        ({"binary": 600}, "domain", 0.0),
-    ],
+@table(
+    """
+    rows, preset, average
+    {'binary': 600} | auto | 0.5
+    # one epoch
+    {'binary': 16_000} | auto | 1.0
+    {'graded': 600} | auto | 1.0
+    {'binary': 600, 'graded': 600} | auto | 1.0
+    {'binary': 600} | domain | 0.0
+    """
 )
 def test_few_binary_pairs_average_the_second_half_of_the_run(rows, preset, average):
     settings = load_settings(TrainSettings, flags={"preset": preset})
@@ -145,19 +137,18 @@ def test_temperature_and_scheduler():
         0.05,
         0.2,
     ]
-    schedulers = [
+    assert [
         of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")
-    ]
-    assert schedulers == ["constant_with_warmup", "linear", "linear"]
+    ] == ["constant_with_warmup", "linear", "linear"]
 
 
 def test_first_person_share():
-    texts = [
-        "My card was declined.",
-        "What can I do?",
-        "Iron is a metal.",
-        "The same may be true of us.",
-    ]
+    texts = text_lines("""
+        My card was declined.
+        What can I do?
+        Iron is a metal.
+        The same may be true of us.
+    """)
     assert first_person_share(texts) == 0.5
     assert first_person_share([]) == 0
 

@@ -29,20 +29,15 @@ from aoe_train.training.step_graphs import (
     padded,
 )
 from pairkit.base.settings import load_settings
-from tests.aoe_train.test_no_waiting import META, attended, no_assignment
+from tests.aoe_train.test_no_waiting import META, SIZES, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
-from tests.aoe_train.tiny import weights, write_pairs
-from tests.support.shorthand import parametrize, table, values
+from tests.aoe_train.tiny import weights
+from tests.support.shorthand import table, values
 
-SIZES = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-}
 LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 def backbone(name, dropout):
@@ -60,9 +55,8 @@ def pair_model(name="bert", pooling="avg", dropout=0.0, **objective):
     network = backbone(name, dropout)
     use_fast_layers(network)
     kind = objective.pop("kind", "graded")
-    chosen = TrainSettings.model_validate(
-        {"preset": "aoe", "objective": objective}
-    ).objective
+    given = {"preset": "aoe", "objective": objective}
+    chosen = TrainSettings.model_validate(given).objective
     loss = make_objective(chosen, dim=32, kind=kind, label_range=(0, 1))
     return PairModel(TextModel(network, pooling, packed=True), loss).train()
 
@@ -108,11 +102,9 @@ def captured(flash, monkeypatch):
     return found
 
 
-def graphs(model, say=print, limit=LIMIT):
-    args = SimpleNamespace(
-        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
-    )
-    return StepGraphs(model, args, limit, say)
+def graphs(model, say=print):
+    args = SimpleNamespace(device=CPU, bf16=False, per_device_train_batch_size=ROWS)
+    return StepGraphs(model, args, LIMIT, say)
 
 
 def gradients(model):
@@ -126,7 +118,7 @@ def gradients(model):
 
 
 def eager(model, made):
-    parts = model(**upload_batch(made, torch.device("cpu")))
+    parts = model(**upload_batch(made, CPU))
     parts["loss"].backward()
     return {name: part.detach() for name, part in parts.items()}
 
@@ -178,12 +170,8 @@ def test_choice_of_a_shape(numbers, most, limit, expected):
     count = len(lengths)
     shape = choose_shape(lengths, most, limit)
     assert tuple(shape) == expected
-    ids = torch.ones(lengths.sum(), dtype=torch.int64)
-    made = batch() | {
-        "input_ids": ids,
-        "lengths": lengths,
-        "texts": torch.arange(count),
-    }
+    made = batch() | {"lengths": lengths, "texts": torch.arange(count)}
+    made["input_ids"] = torch.ones(lengths.sum(), dtype=torch.int64)
     sizes = padded(made, shape, 0)[shape.tokens : shape.tokens + shape.texts]
     assert sizes[:count].tolist() == lengths.tolist()
     assert sizes[count:].sum() == shape.tokens - lengths.sum()
@@ -192,7 +180,7 @@ def test_choice_of_a_shape(numbers, most, limit, expected):
 
 
 def test_captures_change_no_random_number(captured):
-    def losses(*, fresh):
+    def losses(fresh):
         model, found = pair_model(dropout=0.1), []
         steps = graphs(model)
         torch.manual_seed(1)
@@ -207,28 +195,33 @@ def test_captures_change_no_random_number(captured):
     assert captured
 
 
-@parametrize(
-    "other",
-    [
-        {"prompt_lengths": np.ones(13, np.int64)},
-        {"guide": torch.ones(ROWS, 2, 4)},
-        {"teacher": torch.ones(ROWS, 2, 4)},
-        {"scores": torch.ones(ROWS, 1)},
-        {"dataset": 1},
-        {"rows": torch.zeros(ROWS - 1, 2, dtype=torch.int64)},
-    ],
-    ids=lambda other: next(iter(other)),
+@table(
+    """
+    name, value
+    prompt_lengths | ONES
+    guide | VECTORS
+    teacher | VECTORS
+    scores | SCORES
+    dataset | 1
+    rows | FEWER
+    """,
+    ONES=np.ones(13, np.int64),
+    VECTORS=torch.ones(ROWS, 2, 4),
+    SCORES=torch.ones(ROWS, 1),
+    FEWER=torch.zeros(ROWS - 1, 2, dtype=torch.int64),
 )
-def test_other_batches_run_eagerly(other):
-    assert graphs(pair_model())(batch() | other) is None
+def test_other_batches_run_eagerly(name, value):
+    assert graphs(pair_model())(batch() | {name: value}) is None
 
 
-@parametrize(
-    "error, noted",
-    [
-        (RuntimeError("operation not permitted\nwhen capturing"), True),
-        (torch.OutOfMemoryError("CUDA out of memory"), False),
-    ],
+@table(
+    """
+    error, noted
+    REFUSED | True
+    FULL | False
+    """,
+    REFUSED=RuntimeError("operation not permitted\nwhen capturing"),
+    FULL=torch.OutOfMemoryError("CUDA out of memory"),
 )
 def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
     model, notes = pair_model(dropout=0.1), []
@@ -265,11 +258,14 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
 @table("free, captures\n10 | True\n7 | False")
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
-    steps._args.device = torch.device("cuda")
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 9)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 5)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 80))
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    steps._args.device = CUDA
+    for name, value in {
+        "max_memory_allocated": 9,
+        "memory_allocated": 5,
+        "mem_get_info": (free, 80),
+        "empty_cache": None,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
     assert steps._may_capture() is captures
 
 
@@ -286,26 +282,16 @@ def test_nothing_waits(flash, monkeypatch):
         assert any(weight.grad is not None for weight in model.parameters())
 
 
-@pytest.fixture
-def pairs(tmp_path):
-    return {"data": write_pairs(tmp_path / "train.tsv", 70, 1)}
-
-
-def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    plain = {"run.precision": "bf16"}
-    setup = built(settings(**plain), pairs["data"], shallow, tmp_path)
+def test_plain_runs_use_graphs_and_others_dont(shallow, data, tmp_path, monkeypatch):
+    plain = settings(**{"run.precision": "bf16"})
+    setup = built(plain, data["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
-    on_gpu = {"device": torch.device("cuda"), "bf16": True, "world_size": 1}
+    on_gpu = {"device": CUDA, "bf16": True, "world_size": 1}
     on_gpu["per_device_train_batch_size"] = 16
 
     def uses(*assignments, args=on_gpu, **other):
-        given = [
-            "preset=angle-paper",
-            "run.precision=bf16",
-            "run.graphs=true",
-            *assignments,
-        ]
-        chosen = load_settings(TrainSettings, settings=given)
+        given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true"]
+        chosen = load_settings(TrainSettings, settings=[*given, *assignments])
         loaded = replace(setup.loaded, settings=chosen)
         changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
         return make_step_graphs(changed) is not None
@@ -324,17 +310,18 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
             lora.four_bit=true
             """):
         assert not uses(setting), setting
-    for fields in ({"device": torch.device("cpu")}, {"bf16": False}, {"world_size": 2}):
+    for fields in ({"device": CPU}, {"bf16": False}, {"world_size": 2}):
         assert not uses(args=on_gpu | fields), fields
     (dataset,) = setup.datasets
     assert not uses(datasets=[dataset, dataset])
     for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
         assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
-    how = {"dim": 32, "kind": "graded", "label_range": (0, 1)}
-    custom = make_objective(
-        settings().objective, custom_loss=lambda v, _: v.sum(), **how
+    custom, layers = (
+        make_objective(
+            plain.objective, dim=32, kind="graded", label_range=(0, 1), **more
+        )
+        for more in ({"custom_loss": lambda v, _: v.sum()}, {"layers": (1,)})
     )
-    layers = make_objective(settings().objective, layers=(1,), **how)
     text_model = setup.model.text_model
     for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
         assert not uses(
@@ -354,20 +341,17 @@ def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
     def make(built):
-        return StepGraphs(
-            built.model, built.args, int(built.datasets[0].store.lengths.max()), print
-        )
+        longest = int(built.datasets[0].store.lengths.max())
+        return StepGraphs(built.model, built.args, longest, print)
 
     monkeypatch.setattr(training_run, "make_step_graphs", make)
 
 
-FLAGS = {"optim__epochs": 3, "log__checkpoint_steps": 2}
-
-
 def test_a_killed_run_continues_to_the_same_weights_but_for_rounding(
-    pairs, shallow, tmp_path, kill_at, on_cpu
+    data, shallow, tmp_path, kill_at, on_cpu
 ):
-    run(pairs, shallow, tmp_path / "a", **FLAGS)
-    kill_at(9, lambda: run(pairs, shallow, tmp_path / "b", **FLAGS))
+    flags = {"optim__epochs": 3, "log__checkpoint_steps": 2}
+    run(data, shallow, tmp_path / "a", **flags)
+    kill_at(9, lambda: run(data, shallow, tmp_path / "b", **flags))
     whole, resumed = weights(tmp_path / "a"), weights(tmp_path / "b")
     assert_close(resumed, whole, rtol=0, atol=1e-6)

@@ -1,12 +1,14 @@
 """Pooling by hand, and packed texts against padded ones for several architectures."""
 
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
+from torch.testing import assert_close
 from transformers import (
     AutoModel,
     DistilBertConfig,
@@ -21,7 +23,6 @@ from transformers import (
     RobertaModel,
 )
 
-from aoe_train import Encoder
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.encoder_settings import resolved
@@ -31,10 +32,10 @@ from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_depth import SAVE, TEXTS
-from tests.aoe_train.tiny import difference
+from tests.aoe_train.test_no_waiting import SIZES
+from tests.aoe_train.tiny import POOLINGS, difference, load, seeded
 from tests.support.shorthand import config_error, parametrize, table
 
-POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 # A text of three tokens, one of two.
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])
 
@@ -71,17 +72,8 @@ def test_weighted_mean_counts_ignored_tokens():
 
 def _small(kind, config, **more):
     torch.manual_seed(0)
-    sizes = {
-        "vocab_size": 60,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-    }
-    return kind(
-        config(
-            **{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}
-        )
-    )
+    sizes = SIZES | {"vocab_size": 60, "max_position_embeddings": 80}
+    return kind(config(**sizes, **more))
 
 
 MODELS = {
@@ -108,8 +100,7 @@ MODELS = {
 
 
 def _batch(lengths):
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(5, 60, (sum(lengths),), generator=generator)
+    ids = torch.randint(5, 60, (sum(lengths),), generator=seeded(1))
     return ids, np.array(lengths)
 
 
@@ -124,12 +115,8 @@ def test_packed_equals_padded_for_each_architecture(name):
     parts = batch[0].split(batch[1].tolist())
     expected = torch.cat([alone(part, np.array([len(part)])) for part in parts])
     for packed in {False, can_pack(backbone)}:
-        torch.testing.assert_close(
-            TextModel(backbone, "avg", packed=packed)(*batch),
-            expected,
-            atol=1e-5,
-            rtol=0,
-        )
+        found = TextModel(backbone, "avg", packed=packed)(*batch)
+        assert_close(found, expected, atol=1e-5, rtol=0)
 
 
 @parametrize("pooling", POOLINGS)
@@ -156,14 +143,14 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)
     options = {"device": "cpu", "pooling": pooling}
-    whole = Encoder.load(folder, **options)
+    whole = load(folder, **options)
     whole.model.learn_layers(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
     with torch.no_grad():
         found = whole.model(batch["input_ids"], batch["lengths"], layers=(1, 2))
     assert found.shape == (3, 3, 32)
     for number in (1, 2):
-        cut = Encoder.load(folder, layers=number, **options)
+        cut = load(folder, layers=number, **options)
         assert count_layers(cut.model.backbone) == number
         assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
 
@@ -173,11 +160,10 @@ def test_the_final_norm_is_found(name):
     backbone = MODELS[name]()
     norm = after_layers(backbone)
     assert (norm is None) is (name in ("distilbert", "roberta"))
-    hidden = backbone(
-        input_ids=torch.arange(5, 12)[None], output_hidden_states=True
-    ).hidden_states
+    ids = torch.arange(5, 12)[None]
+    hidden = backbone(input_ids=ids, output_hidden_states=True).hidden_states
     keep_layers(backbone, 1)
-    cut = backbone.eval()(input_ids=torch.arange(5, 12)[None]).last_hidden_state
+    cut = backbone.eval()(input_ids=ids).last_hidden_state
     if name in ("modernbert", "mistral"):  # the others have dropout
         assert torch.allclose(norm(hidden[1]), cut, atol=1e-5)
 
@@ -229,23 +215,19 @@ LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)
 
 
 def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     expected = {
         prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt)
         for prompt in ("", "the {text} is:")
     }
-    by_text = encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80)
+    each = ["the {text} is:"] * 80
+    by_text = encoder.encode(LONG_AND_SHORT, prompt=each)
     events = ahead(monkeypatch)
     for prompt, vectors in expected.items():
         events.clear()
-        np.testing.assert_allclose(
-            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60),
-            vectors,
-            0,
-            1e-5,
-        )
-        slices = events.count("tokens")
-        assert slices > 6
+        found = encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60)
+        assert_allclose(found, vectors, 0, 1e-5)
+        assert events.count("tokens") > 6
         assert events.index("vectors") < len(events) - events[::-1].index("tokens")
         waiting = [
             events[:at].count("tokens") - events[:at].count("vectors")
@@ -253,21 +235,17 @@ def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
         ]
         assert max(waiting) <= 4  # one in use, three ahead
     assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
-    assert_array_equal(
-        encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text
-    )
+    assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=each), by_text)
     assert encoder.encode([]).shape == (0, 32)
 
 
 @parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
 @parametrize("where", ["tokens", "vectors"])
 def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
-    encoder, threads = Encoder.load(bert), threading.active_count()
+    encoder, threads = load(bert), threading.active_count()
     ahead(monkeypatch, error if where == "tokens" else None)
     if where == "vectors":
-        monkeypatch.setattr(
-            TextModel, "forward", lambda *_: (_ for _ in ()).throw(error)
-        )
+        monkeypatch.setattr(TextModel, "forward", Mock(side_effect=error))
     with pytest.raises(type(error)) as caught:
         encoder.encode(LONG_AND_SHORT, batch_tokens=60)
     assert caught.value is error

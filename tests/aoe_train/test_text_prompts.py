@@ -41,18 +41,16 @@ PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
 
 
-def _pieces():
-    characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
-    return {
-        word: number
-        for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])
-    }
+_CHARACTERS = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
+_PIECES = {
+    word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *_CHARACTERS])
+}
 
 
 def metaspace():
     """A tokenizer whose class rebuilds its Rust part when loaded."""
     tokenizer = LlamaTokenizer(
-        vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64
+        vocab=_PIECES, merges=[], add_bos_token=True, model_max_length=64
     )
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
@@ -60,7 +58,7 @@ def metaspace():
 
 def legacy_sentencepiece():
     """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
-    tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
+    tokenizer = Tokenizer(models.BPE(_PIECES, merges=[], unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
     )
@@ -130,15 +128,10 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
 @parametrize("maker", MAKERS)
 def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
-    assert (
-        twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
-    )
-    assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
-    assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [
-        False,
-        True,
-        False,
-    ]
+    once, none = with_prompt(maker(), "query: {text}"), with_prompt(twice, "")
+    assert twice(TEXTS).input_ids == once(TEXTS).input_ids
+    assert none(TEXTS).input_ids == maker()(TEXTS).input_ids
+    assert [*map(holds_prompt, (maker(), twice, none))] == [False, True, False]
 
 
 @settings(max_examples=40)
@@ -169,13 +162,13 @@ def test_too_long_prompt_is_refused():
 @parametrize("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
-    monkeypatch.setattr(
-        tokens,
-        "_encode",
-        lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts),
-    )
-    store = TokenStore.build([text], wordpiece(), max_length=256)
-    assert (store.lengths <= 256).all()
+
+    def recorded(raw, texts):
+        read.extend(map(len, texts))
+        return encode(raw, texts)
+
+    monkeypatch.setattr(tokens, "_encode", recorded)
+    assert (TokenStore.build([text], wordpiece(), max_length=256).lengths <= 256).all()
     assert sum(read) < most
 
 
@@ -215,11 +208,8 @@ def test_prompt_before_or_around_the_text(words, before, after):
 )
 def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
     prompts = NamedPrompts(own, default)
-    assert (prompts.query, prompts.document, prompts.around_all) == (
-        query,
-        document,
-        around_all,
-    )
+    assert (prompts.query, prompts.document) == (query, document)
+    assert prompts.around_all == around_all
     assert prompts.known["query"] == query
     if len(own) == 2 and default:
         assert prompts.after_text == "default"
@@ -232,10 +222,8 @@ NAMED = EncoderSettings(
 
 
 def rows(kind, *numbers):
-    count = max(max(row) for row in numbers) + 1
-    return Examples(
-        [f"text {number}" for number in range(count)], np.array(numbers), None, kind
-    )
+    texts = [f"text {number}" for number in range(np.max(numbers) + 1)]
+    return Examples(texts, np.array(numbers), None, kind)
 
 
 TRIPLETS = rows("triplet", [0, 1, 2], [1, 0, 3], [0, 2, 4])
@@ -246,11 +234,9 @@ PAIRS = rows("graded", [0, 1], [1, 2])
 def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
-    prompts = (
-        [found.prompts] * len(found.texts)
-        if isinstance(found.prompts, str)
-        else found.prompts
-    )
+    prompts = found.prompts
+    if isinstance(prompts, str):
+        prompts = [prompts] * len(found.texts)
     whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
     return [
         [None if place == ABSENT else whole[place] for place in row]
@@ -267,9 +253,8 @@ def test_text_in_two_columns_has_two_prompts():
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
     assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    assert_array_equal(
-        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
-    )
+    texts, expected = (np.array(each.texts)[each.rows] for each in (found, TRIPLETS))
+    assert_array_equal(texts, expected)
 
 
 @table(
@@ -287,38 +272,33 @@ def test_most_specific_column_key_wins(given, expected):
 
 
 def test_default_prompt_and_prompts_by_name():
-    assert prompted({"anchor": "query", "positive": "passage"}, TRIPLETS, NAMED)[0] == [
-        "q: text 0",
-        "p: text 1",
-        "title: text 2",
-    ]
-    assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == [
-        "title: text 0",
-        "title: text 1",
-    ]
+    given = {"anchor": "query", "positive": "passage"}
+    expected = ["q: text 0", "p: text 1", "title: text 2"]
+    assert prompted(given, TRIPLETS, NAMED)[0] == expected
+    pair = ["title: text 0", "title: text 1"]
+    assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == pair
 
 
-@parametrize(
-    "given, encoder, prompts, default",
-    [
-        ("{text}", NAMED, NAMED.prompts, None),
-        ("query: ", PLAIN, {"default": "query: "}, "default"),
-        ("q: ", NAMED, NAMED.prompts, "query"),
-        ("passage", NAMED, NAMED.prompts, "passage"),
-        (None, NAMED, NAMED.prompts, "t"),
-    ],
+@table(
+    """
+    given, encoder, default
+    {text} | NAMED | None
+    'query: ' | PLAIN | default
+    'q: ' | NAMED | query
+    passage | NAMED | passage
+    None | NAMED | t
+    """,
+    NAMED=NAMED,
+    PLAIN=PLAIN,
 )
-def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, default):
+def test_prompt_for_all_texts_becomes_the_default(given, encoder, default):
+    prompts = encoder.prompts or {"default": "query: "}
     found = column_prompts(given, encoder, [PAIRS])
-    assert (found.encoder.prompts, found.encoder.default_prompt_name) == (
-        prompts,
-        default,
-    )
+    assert found.encoder.prompts == prompts
+    assert found.encoder.default_prompt_name == default
     expected = "" if default is None else prompts[default]
-    assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (
-        expected,
-        PAIRS.texts,
-    )
+    assert found.applied(PAIRS).prompts == expected
+    assert found.applied(PAIRS).texts == PAIRS.texts
 
 
 @table(
@@ -337,12 +317,10 @@ def test_invalid_column_prompts_are_refused(given, told):
 
 
 def test_dev_rows_without_a_prompt_are_refused():
-    found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
+    found, of_queries = (
+        column_prompts({column: "q: "}, PLAIN, [TRIPLETS, PAIRS])
+        for column in ("anchor", "query")
+    )
     with config_error("found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
-    assert (
-        column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS])
-        .applied(PAIRS)
-        .content_ids
-        is not None
-    )
+    assert of_queries.applied(PAIRS).content_ids is not None

@@ -1,6 +1,7 @@
-"""The tokens of texts: truncated or in chunks, with prompts, and cached."""
+"""The tokens of texts: truncated, with prompts, and cached."""
 
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tests.support.shorthand import (
     module_fixture,
     parametrize,
     table,
+    values,
 )
 
 TEXTS = [
@@ -49,12 +51,11 @@ def encoder(encoders):
     return encoders["bert"]
 
 
-def tokens(encoder, texts, prompts="", *, cache=None, **how):
+def tokens(encoder, texts, prompts="", cache=None, **how):
     """The tokens of texts with these settings."""
-    changed = Encoder(
+    return Encoder(
         encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how)
-    )
-    return changed.tokens(texts, prompts, cache_dir=cache)
+    ).tokens(texts, prompts, cache_dir=cache)
 
 
 def split(flat, lengths):
@@ -91,9 +92,8 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
-    assert (
-        store.batch([0])["input_ids"].tolist() == encoder.tokenizer("q65535").input_ids
-    )
+    expected = encoder.tokenizer("q65535").input_ids
+    assert store.batch([0])["input_ids"].tolist() == expected
 
 
 def test_texts_without_tokens(encoder, bert):
@@ -120,10 +120,8 @@ def test_bad_settings(how, message, encoder):
 
 
 def same(one, other):
-    names = ("ids", "ends", "truncated")
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in names
-    )
+    parts = attrgetter("ids", "ends", "truncated")
+    return all(map(np.array_equal, parts(one), parts(other)))
 
 
 def test_a_prompt_for_each_text(encoder, tmp_path):
@@ -134,13 +132,9 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert ids_of(store, [number]) == ids_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how = {
-        "max_length": 9,
-        "include_prompt": False,
-        "cache": tmp_path,
-    }
+    how = {"max_length": 9, "include_prompt": False}
     for _ in range(2):  # made, and read again
-        store = tokens(encoder, TEXTS, prompts, **how)
+        store = tokens(encoder, TEXTS, prompts, cache=tmp_path, **how)
         # [CLS] and words: pooling ignores these
         assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 0, 2]
 
@@ -158,23 +152,18 @@ def test_the_cache_is_reused(encoder, tmp_path):
 
 def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
     how = {"max_length": 7, "cache": tmp_path}
-    for texts in (
-        TEXTS,
-        TEXTS[::-1],
-        ["ab", "c"],
-        ["a", "bc"],
-        [f"a {TEXTS[0]}", *TEXTS[1:]],
-    ):
+    more = [f"a {TEXTS[0]}", *TEXTS[1:]]
+    for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], more):
         tokens(encoder, texts, **how)
     tokens(encoders["template"], TEXTS, **how)
-    for more in (
-        {"max_length": 8},
-        {"prompts": "a "},
-        {"prompts": "a ", "include_prompt": False},
-        {"prompts": ["a ", *[""] * 4]},
-        {"prompts": ["", "a ", *[""] * 3]},
-    ):
-        tokens(encoder, TEXTS, **{**how, **more})
+    for (more,) in values("""
+            {'max_length': 8}
+            {'prompts': 'a '}
+            {'prompts': 'a ', 'include_prompt': False}
+            {'prompts': ['a ', '', '', '', '']}
+            {'prompts': ['', 'a ', '', '', '']}
+            """):
+        tokens(encoder, TEXTS, **how | more)
     # Transformers keeps this setting.
     encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)
     tokens(encoder, TEXTS, **how)
@@ -227,10 +216,7 @@ def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
 def test_a_long_text_has_the_first_tokens_of_the_whole(
     text, max_length, kind, encoders
 ):
-    store = tokens(encoders[kind], [text, "a dog"], "find: ", max_length=max_length)
-    whole = (
-        encoders[kind]
-        .tokenizer("find: " + text, truncation=True, max_length=max_length)
-        .input_ids
-    )
-    assert ids_of(store, [0]) == [whole]
+    how = {"max_length": max_length}
+    store = tokens(encoders[kind], [text, "a dog"], "find: ", **how)
+    whole = encoders[kind].tokenizer("find: " + text, truncation=True, **how)
+    assert ids_of(store, [0]) == [whole.input_ids]

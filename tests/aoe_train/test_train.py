@@ -3,6 +3,8 @@
 import math
 import shutil
 import sys
+from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,10 +15,11 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import stderr
+from tests.aoe_train.shorthand import figures, stderr
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
+    edit,
     read_json,
     refusal,
     same_weights,
@@ -29,6 +32,7 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
+    pair,
     parametrize,
     table,
 )
@@ -45,22 +49,19 @@ def data(tmp_path_factory):
     }
 
 
+PAPERS = {"optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
+
+
 def how(**flags):
     """Arguments of `train`; `optim__lr` is the setting `optim.lr`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
-    papers = {
-        "preset": "angle-paper",
-        "optim.lr": 1e-3,
-        "optim.batch_size": 16,
-        "log.steps": 2,
-    }
-    return {"settings": papers | given}
+    return {"settings": {"preset": "angle-paper", **PAPERS, **given}}
 
 
-def run(sources, backbone, out, *, fresh=False, callbacks=(), progress=False, **flags):
+def run(sources, backbone, out, fresh=False, callbacks=(), progress=False, **flags):
     """The record of a run with the papers' settings."""
-    more = how(**flags) | {"fresh": fresh, "callbacks": callbacks, "progress": progress}
-    return dict(train(backbone=backbone, out=out, **sources, **more).record)
+    more = {"fresh": fresh, "callbacks": callbacks, "progress": progress}
+    return train(backbone=backbone, out=out, **sources, **how(**flags), **more).record
 
 
 def plan(sources, backbone, **flags):
@@ -69,8 +70,7 @@ def plan(sources, backbone, **flags):
 
 def score(model, held_out):
     """The model's Spearman correlation on these pairs."""
-    (scores,) = evaluate(model, data=held_out, resamples=0).to_dict().values()
-    return scores["spearman"]
+    return figures(evaluate(model, data=held_out, resamples=0))["spearman"]
 
 
 class Watch(TrainerCallback):
@@ -90,19 +90,19 @@ def finished(data, shallow, tmp_path_factory):
 
 def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
     record = read_json(finished / "run.json")
-    assert (record["result"]["steps"], record["result"]["pairs"]) == (12, 2 * ROWS)
-    assert record["result"]["dev"] == max(
-        entry["eval_dev"] for entry in record["dev_history"]
-    )
+    result = record["result"]
+    assert (result["steps"], result["pairs"]) == (12, 2 * ROWS)
+    assert result["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
     assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
     assert "# m\n" in card_of(finished)
-    stamp = (finished / "model.safetensors").stat().st_mtime_ns
+    saved = finished / "model.safetensors"
+    stamp = saved.stat().st_mtime_ns
     # Settings of the log don't matter.
     assert run(data, shallow, finished, optim__epochs=2, log__steps=7) == record
-    assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
+    assert saved.stat().st_mtime_ns == stamp
 
 
 def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
@@ -114,11 +114,9 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
     other = shutil.copytree(shallow, tmp_path / "other")
-    text = (other / "tokenizer.json").read_text()
-    assert '"lowercase": true' in text
-    (other / "tokenizer.json").write_text(
-        text.replace('"lowercase": true', '"lowercase": false')
-    )
+    normalizer = read_json(other / "tokenizer.json")["normalizer"]
+    assert normalizer["lowercase"]
+    edit(other / "tokenizer.json", normalizer=normalizer | {"lowercase": False})
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
     again = shutil.copytree(finished, tmp_path / "m")
@@ -148,11 +146,8 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
     assert evaluations == [-float(call) for call in range(2, len(calls) + 1)]
-    assert (found.dev_metric, found.dev, found.dev_before) == (
-        "fewest",
-        evaluations[0],
-        -1,
-    )
+    assert (found.dev_metric, found.dev_before) == ("fewest", -1)
+    assert found.dev == evaluations[0]
     assert len(steps) == found.steps
     with refusal("dev_metric: found nan; expected a finite number"):
         train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
@@ -162,12 +157,7 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     passed = []
 
     def see(model):
-        passed.append(
-            {
-                name: each.clone()
-                for name, each in model.text_model.backbone.state_dict().items()
-            }
-        )
+        passed.append(deepcopy(model.text_model.backbone.state_dict()))
 
     flags = {"optim__average": 0.5, "optim__evaluations": 1}
     record = run(data, shallow, out, callbacks=[Watch("on_step_end", see)], **flags)
@@ -196,22 +186,21 @@ def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, er
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
+    message = r"out of memory: lower batch_size= \(now 16\) or max_length="
     for call in (lambda: run(data, shallow, out), lambda: plan(data, shallow)):
-        with config_error(
-            r"out of memory: lower batch_size= \(now 16\) or max_length="
-        ):
+        with config_error(message):
             call()
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
-    flags = {"optim__lr": 1e-12, "log__steps": 1}
-    alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
-    together = run(
-        {"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags
+    rows, flags = {"data": data["data"]}, {"optim__lr": 1e-12, "log__steps": 1}
+    alone = run(rows, backbone, tmp_path / "a", **flags)
+    together = run(rows, backbone, tmp_path / "b", optim__accumulation=6, **flags)
+    norms, (found,) = (
+        [entry["grad_norm"] for entry in record["history"]]
+        for record in (alone, together)
     )
-    norms = [entry["grad_norm"] for entry in alone["history"]]
-    (found,) = (entry["grad_norm"] for entry in together["history"])
     assert len(norms) == 6
     # The norm of a mean is at most the mean of the norms.
     assert found <= 1.001 * np.mean(norms)
@@ -226,15 +215,10 @@ def test_foreign_folder_is_never_replaced(data, shallow, out):
 
 
 def test_early_stopping(data, shallow, out):
-    flags = {
-        "optim__lr": 0.01,
-        "optim__epochs": 5,
-        "optim__patience": 2,
-        "optim__warmup": 0,
-    }
-    record = run(data, shallow, out, **flags)
-    assert record["result"]["steps"] < 30
-    assert record["result"]["pairs"] < 5 * ROWS
+    flags = {"optim__lr": 0.01, "optim__patience": 2, "optim__warmup": 0}
+    result = run(data, shallow, out, optim__epochs=5, **flags)["result"]
+    assert result["steps"] < 30
+    assert result["pairs"] < 5 * ROWS
 
 
 def test_tensorboard_continues_after_a_kill(
@@ -255,11 +239,8 @@ def test_tensorboard_continues_after_a_kill(
 
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
-    monkeypatch.setitem(
-        sys.modules,
-        "torch.utils.tensorboard",
-        SimpleNamespace(SummaryWriter=SummaryWriter),
-    )
+    stand_in = SimpleNamespace(SummaryWriter=SummaryWriter)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
     flags = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
     record = kill_at(5, lambda: run(data, shallow, tmp_path / "m", **flags))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
@@ -277,12 +258,10 @@ def test_tensorboard_continues_after_a_kill(
     ],
 )
 def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
-    folder = tmp_path / "set"
-    folder.mkdir()
-    shutil.copy(data["data"], folder / "train.tsv")
-    held_out = folder / "validation.tsv"
+    shutil.copy(data["data"], tmp_path / "train.tsv")
+    held_out = tmp_path / "validation.tsv"
     held_out.write_text(lines)
-    found = train(folder, backbone=shallow, out=out, epochs=0.2, max_length=8)
+    found = train(tmp_path, backbone=shallow, out=out, epochs=0.2, max_length=8)
     assert found.dev is None
     told = stderr(capsys)
     assert "validation split is left out" in told
@@ -306,11 +285,7 @@ def test_learning_rate_depends_on_the_backbones_auc(
     flags, top, line, lr, shallow, out, capsys
 ):
     rows = [
-        {
-            "text1": f"{one} man",
-            "text2": f"{one if label else other} man",
-            "label": label * top,
-        }
+        pair(f"{one} man", f"{other} man", label * top)
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
@@ -330,7 +305,7 @@ def test_dev_gain_has_an_interval(data, shallow, out):
             "positive": f"the {word} dog",
             "negative": f"no {other}",
         }
-        for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
+        for word, other in pairwise(WORDS * 2)
     ]
     given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}
     found = train(data["data"], backbone=shallow, out=out, **given)

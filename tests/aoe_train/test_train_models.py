@@ -1,6 +1,7 @@
 """Training of several backbones, adapters and prompts, and averaging with the backbone."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,16 +21,14 @@ from tests.aoe_train.tiny import (
     same_weights,
     save_bert,
     save_ran,
+    sentence_transformer,
     weights,
-    write_pairs,
+    write_lines,
 )
-from tests.support.shorthand import approx, values
+from tests.support.shorthand import approx, pair, parametrize, table
 
 FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
-PAIRS = [
-    {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
-    for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
-]
+PAIRS = [pair(f"a {WORDS[n]}", f"the {WORDS[n + 8]}", n % 2) for n in range(8)]
 
 
 def write_columns(path, rows, seed):
@@ -37,11 +36,18 @@ def write_columns(path, rows, seed):
     words = random.Random(seed)
     texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
     lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
-    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
-    return path
+    return write_lines(path, ["anchor\tpositive\tnegative", *lines])
+
+
+def train(backbone, out, **how):
+    return aoe_train.train(PAIRS, backbone=backbone, out=out, **FAST, **how)
 
 
 BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
+
+
+def farthest(one, other):
+    return max(float((one[name] - other[name]).abs().max()) for name in other)
 
 
 def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
@@ -51,23 +57,15 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
     flags = {"optim__lr": 1e-4, "prompts": BY_COLUMN, "encoder__include_prompt": False}
     run(data, backbone, tmp_path / "plain", **flags)
     plain, begun = weights(tmp_path / "plain"), weights(backbone)
-    assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
+    assert farthest(plain, begun) > 1e-4
     for name, more in {
         "layers": {"run__gradient_checkpointing": True},
         "chunks": {"run__chunk": 9},
         "padded": {"run__packing": False, "run__gradient_checkpointing": True},
     }.items():
         run(data, backbone, tmp_path / name, **flags, **more)
-        found = weights(tmp_path / name)
-        assert (
-            max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
-        )
+        assert farthest(weights(tmp_path / name), plain) < 2e-5
     assert load(tmp_path / "plain").settings.include_prompt is False
-
-
-@pytest.fixture(scope="session")
-def data(tmp_path_factory):
-    return {"data": write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
@@ -76,37 +74,25 @@ def ran(tmp_path):
 
 
 def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
-    for name, again in values("""
-            kept | False
-            again | True
-            """):
-        run(data, ran, tmp_path / name, run__gradient_checkpointing=again)
+    run(data, ran, tmp_path / "kept")
+    run(data, ran, tmp_path / "again", run__gradient_checkpointing=True)
     assert same_weights(tmp_path / "kept", tmp_path / "again")
     assert not same_weights(tmp_path / "kept", ran)
 
 
-@pytest.mark.parametrize("pooling", ["cells", "avg"])
+@parametrize("pooling", ["cells", "avg"])
 def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
-    from sentence_transformers import SentenceTransformer
-
     texts, seen = [row["text1"] for row in PAIRS], []
 
     def metric(encoder):
         seen.append(encoder.encode(texts))
         return len(seen) / 9
 
-    run = aoe_train.train(
-        PAIRS,
-        backbone=ran,
-        out=out,
-        lora=True,
-        pooling=pooling,
-        dev_metric=metric,
-        **FAST,
-    )
+    how = {"lora": True, "pooling": pooling, "dev_metric": metric}
+    run = train(ran, out, **how)
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
     assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
-    theirs = SentenceTransformer(str(out), trust_remote_code=True)
+    theirs = sentence_transformer(out, trust_remote_code=True)
     assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
     assert export(out, out=tmp_path / "merged").merged
 
@@ -124,8 +110,14 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
         assert (tmp_path / name / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize(
-    "lora, frozen", [({"rank": 2}, torch.bfloat16), (None, torch.float32)]
+@table(
+    """
+    lora, frozen
+    {'rank': 2} | bf16
+    None | fp32
+    """,
+    bf16=torch.bfloat16,
+    fp32=torch.float32,
 )
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     data, llama, out, lora, frozen, monkeypatch
@@ -143,54 +135,43 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     assert record["encoder"]["pooling"] == "last"
     assert np.isfinite(load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
-    assert {weight.dtype for weight in load_file(out / name).values()} == {
-        torch.float32
-    }
+    saved = load_file(out / name).values()
+    assert {weight.dtype for weight in saved} == {torch.float32}
 
 
-def test_single_texts_need_dropout(tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
-    where = (
-        {"data": str(tmp_path / "texts.txt")},
-        save_bert(tmp_path / "bert", dropout=0.0),
-        tmp_path / "m",
-    )
+def test_single_texts_need_dropout(out, tmp_path):
+    texts = write_lines(tmp_path / "texts.txt", WORDS)
+    still = save_bert(tmp_path / "bert", dropout=0.0)
+    fit = partial(run, {"data": str(texts)}, still, out)
     with refusal(r"need a backbone with dropout.*lora=True"):
-        run(*where, preset="simcse-paper")
+        fit(preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
-    assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
+    assert fit(preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
 
 
 def test_column_prompts_equal_prompted_texts(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
-    said = [line.split("\t") for line in lines]
-    written = [
-        "\t".join([f"the man: {one}", f"a road {two}", three])
-        for one, two, three in said
-    ]
-    (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
+    prompted = ["the man: " + line.replace("\t", "\ta road ", 1) for line in lines]
+    written = write_lines(tmp_path / "written.tsv", [header, *prompted])
     # Equal texts are recognised in spite of prompts, but not of other words.
     flags = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
-    run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
+    run({"data": str(written)}, base, tmp_path / "b", **flags)
     assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
 def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
-    from sentence_transformers import SentenceTransformer
-
     # So that rounding decides no row.
     backbone = save_bert(tmp_path / "bert", spread=0.2)
     data = write_columns(tmp_path / "data.tsv", 24, 1)
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
     record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
     aoe_train.train(PAIRS, backbone=out, out=tmp_path / "again", epochs=0.1)
-    told = stderr(capsys)
-    assert "texts get none of the model's prompts (document, query)" in told
+    assert "texts get none of the model's prompts (document, query)" in stderr(capsys)
     expected = {"query": "the man: ", "document": "a road "}
-    ours, theirs = load(out), SentenceTransformer(str(out))
+    ours, theirs = load(out), sentence_transformer(out)
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
@@ -211,17 +192,11 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
 def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
-    def train(name, share=0.25):
-        aoe_train.train(
-            PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST
-        )
-
-    train("trained", 1)
-    train("mixed")
+    train(backbone, tmp_path / "trained", interpolate=1)
+    train(backbone, tmp_path / "mixed", interpolate=0.25)
     first, trained, mixed = (
         weights(tmp_path / name) for name in ("bert", "trained", "mixed")
     )
     assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
-    assert (
-        sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
-    )
+    changed = [name for name in mixed if not torch.equal(mixed[name], first[name])]
+    assert len(changed) > 5

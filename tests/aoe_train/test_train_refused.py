@@ -10,17 +10,10 @@ from pairkit import ConfigError, DataError
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
-from tests.aoe_train.tiny import WORDS, refusal, write_pairs, write_triplets
-from tests.support.shorthand import module_fixture, parametrize, table
+from tests.aoe_train.tiny import POSITIVES, WORDS, refusal, write_pairs, write_triplets
+from tests.support.shorthand import module_fixture, pair, parametrize, table
 
-POSITIVES = [
-    {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"}
-    for n in range(20)
-]
-BINARY = [
-    {"text1": f"a {word}", "text2": f"the {word}", "label": n % 2}
-    for n, word in enumerate(WORDS[:16])
-]
+BINARY = [pair(f"a {word}", f"the {word}", n % 2) for n, word in enumerate(WORDS[:16])]
 
 
 @module_fixture
@@ -113,26 +106,24 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     refused(data[kind], message, shallow, out, **given)
 
 
-@parametrize(
-    "objective, message",
-    [
-        (
-            lambda vectors: vectors.sum(),
-            r"the parameters \(vectors\), expected \(vectors",
-        ),
-        (
-            ForgetsLabels(),
-            r"ForgetsLabels: found the parameters \(vectors.*\), expected",
-        ),
-        (is_async, "is_async: is async; expected a plain function"),
-        (
-            lambda vectors, _: vectors.sum(-1),
-            "returned a torch.float32 tensor of shape",
-        ),
-        (lambda *_: 3.0, "returned float; expected one number"),
-        (torch.nn.MSELoss, "an instance, not a class"),
-        (lambda vectors, _: vectors.sum().detach(), "does not depend on the vectors"),
-    ],
+@table(
+    r"""
+    objective, message
+    WITHOUT_LABELS | the parameters \(vectors\), expected \(vectors
+    MODULE | ForgetsLabels: found the parameters \(vectors.*\), expected
+    ASYNC | is_async: is async; expected a plain function
+    BY_ROW | returned a torch.float32 tensor of shape
+    CONSTANT | returned float; expected one number
+    CLASS | an instance, not a class
+    DETACHED | does not depend on the vectors
+    """,
+    WITHOUT_LABELS=lambda vectors: vectors.sum(),
+    MODULE=ForgetsLabels(),
+    ASYNC=is_async,
+    BY_ROW=lambda vectors, _: vectors.sum(-1),
+    CONSTANT=lambda *_: 3.0,
+    CLASS=torch.nn.MSELoss,
+    DETACHED=lambda vectors, _: vectors.sum().detach(),
 )
 def test_refused_objectives(objective, message, shallow, out):
     refused(BINARY, message, shallow, out, objective=objective)
@@ -195,9 +186,5 @@ def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, nam
 def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        train(
-            BINARY,
-            backbone=shallow,
-            out=out,
-            settings=["run.gradient_checkpointing=true"],
-        )
+        given = ["run.gradient_checkpointing=true"]
+        train(BINARY, backbone=shallow, out=out, settings=given)

@@ -10,11 +10,13 @@ from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
 from tests.aoe_train.tiny import (
+    POSITIVES,
     WORDS,
     refusal,
     same_weights,
     save_bert,
     weights,
+    write_lines,
     write_pairs,
     write_triplets,
 )
@@ -36,23 +38,17 @@ PAPERS = "preset=angle-paper; optim.lr=1e-3; optim.batch_size=16; log.steps=2"
 def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
-    graded, dev = (
-        write_pairs(folder / "train.tsv", 90, 1),
-        write_pairs(folder / "dev.tsv", 30, 2),
-    )
+    graded = write_pairs(folder / "train.tsv", 90, 1)
+    dev = write_pairs(folder / "dev.tsv", 30, 2)
     some, held_out = (
         write_triplets(folder / f"{rows}.jsonl", rows, 3) for rows in (60, 20)
     )
-    positives = [
-        {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"}
-        for n in range(20)
-    ]
     teacher = save_bert(folder / "teacher", dim=16, layers=1, seed=7)
     return {
         "graded": {"data": graded, "dev_data": dev},
         "triplets": {"data": some, "dev_data": held_out},
         "three": {
-            "data": {"stsb": graded, "nli": some, "qa": positives},
+            "data": {"stsb": graded, "nli": some, "qa": POSITIVES},
             "dev_data": {"stsb": dev, "nli": held_out},
         },
         "texts": {"data": sentences(80)},
@@ -139,26 +135,16 @@ SIGN = (
 
 
 @pytest.fixture
-def data(tmp_path):
-    return {"data": write_pairs(tmp_path / "train.tsv", 90, 1)}
-
-
-@pytest.fixture
 def with_dev(data, tmp_path):
     return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
 
 
-@parametrize(
-    "flags",
-    [
-        {},
-        {
-            "run__chunk": 20,
-            "run__packing": False,
-            "optim__accumulation": 2,
-            "preset": "cosent",
-        },
-    ],
+@table(
+    """
+    flags
+    {}
+    {'run__chunk': 20, 'run__packing': False, 'optim__accumulation': 2, 'preset': 'cosent'}
+    """
 )
 def test_collapse_is_detected(data, bert, out, tmp_path, flags):
     with config_error(SIGN) as caught:
@@ -179,9 +165,8 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
     kept = tmp_path / "m.work" / "before-divergence"
     with config_error(f"the best weights of step .* are in {kept}$") as caught:
         run(with_dev, bert, out, callbacks=[Scores()], **flags)
-    assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(
-        caught.value
-    )
+    best = max(scores, key=scores.get)
+    assert f"the best weights of step {best} are" in str(caught.value)
     assert score(kept, with_dev["dev_data"]) == approx(max(scores.values()), abs=1e-4)
 
     with config_error(r"m\.work: training diverged at step \d+: .*before-divergence$"):
@@ -192,14 +177,9 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
 
 def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
     kept = tmp_path / "m.work" / "before-divergence"
-    flags = {
-        "optim__lr": 1,
-        "optim__epochs": 3,
-        "optim__warmup": 0.9,
-        "log__checkpoint_steps": 1,
-    }
+    flags = {"optim__epochs": 3, "optim__warmup": 0.9, "log__checkpoint_steps": 1}
     with config_error(r"; the weights of step \d+ are in ") as caught:
-        run(data, llama, tmp_path / "m", **flags)
+        run(data, llama, tmp_path / "m", optim__lr=1, **flags)
     assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
     (checkpoint,) = (tmp_path / "m.work").glob("step-*.pt")
     assert f"the weights of step {checkpoint.stem[5:]} are" in str(caught.value)
@@ -211,13 +191,9 @@ def test_diverged_checkpoint_is_not_continued(data, bert, out, tmp_path, kill_at
         run(data, bert, out, log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
-    torch.save(
-        content
-        | {
-            "weights": {name: 0 * weight for name, weight in content["weights"].items()}
-        },
-        path,
-    )
+    for weight in content["weights"].values():
+        weight.zero_()
+    torch.save(content, path)
     with config_error(r"training diverged at step [24]: embeddings .*fresh=True$"):
         run(data, bert, out, log__checkpoint_steps=2)
 
@@ -233,8 +209,7 @@ def test_infinite_gradient_is_detected(data, bert, out):
         return vectors.square().mean()
 
     how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}}
-    message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
-    with config_error(message):
+    with config_error(r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"):
         train(data["data"], backbone=bert, out=out, objective=loss, **how)
 
 
@@ -251,8 +226,8 @@ def test_infinite_gradient_is_detected(data, bert, out):
     ids=["single texts", "batches of one label, one of one row", "two rows"],
 )
 def test_unusual_batches_are_no_divergence(lines, bert, out, tmp_path):
-    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    rows = write_lines(tmp_path / "rows.tsv", lines)
     preset = "cosent" if "label" in lines[0] else "simcse"
     flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}
-    run({"data": str(tmp_path / "rows.tsv")}, bert, out, **flags)
+    run({"data": str(rows)}, bert, out, **flags)
     assert all(weight.isfinite().all() for weight in weights(out).values())

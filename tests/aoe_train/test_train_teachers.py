@@ -1,6 +1,5 @@
 """Guides and teachers in a run: vectors, scores, resuming and refused combinations."""
 
-import json
 import random
 import shutil
 
@@ -9,18 +8,28 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
+from tests.aoe_train.tiny import (
+    WORDS,
+    card_of,
+    edit,
+    load,
+    save_bert,
+    write_lines,
+    write_rows,
+)
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
     module_fixture,
     parametrize,
+    raises,
     table,
 )
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
-EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
+EMBED, SCORE, MARGIN = ({f"objective.weights.{part}": 1} for part in PARTS)
+EVERYTHING = EMBED | SCORE | MARGIN
 
 
 @pytest.fixture(autouse=True)
@@ -43,27 +52,25 @@ def sentences(count, seed=0):
     return [" ".join(drawn.sample(WORDS, drawn.randint(3, 7))) for _ in range(count)]
 
 
-def triplets(rows=24):
+def draw_rows(drawn, texts, rows, negative):
+    """Rows of three different texts."""
+    names = ("anchor", "positive", negative)
+    return [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(rows)]
+
+
+def triplets():
     """Rows with one or two negatives, and texts that repeat in other columns."""
     drawn, texts = random.Random(3), sentences(30)
-    names = ("anchor", "positive", "negative_1")
-    found = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(rows)]
+    found = draw_rows(drawn, texts, 24, "negative_1")
     for row in found[::2]:
-        row["negative_2"] = drawn.choice(
-            [text for text in texts if text not in row.values()]
-        )
+        others = [text for text in texts if text not in row.values()]
+        row["negative_2"] = drawn.choice(others)
     return found
 
 
 def how(**settings):
-    given = {
-        "preset": "simcse",
-        "optim.lr": 1e-3,
-        "optim.batch_size": 8,
-        "optim.epochs": 1,
-        "log.steps": 1,
-    }
-    return {"settings": given | settings}
+    given = {"preset": "simcse", "optim.lr": 1e-3, "optim.batch_size": 8}
+    return {"settings": {**given, "optim.epochs": 1, "log.steps": 1, **settings}}
 
 
 def run(data, backbone, out, **settings):
@@ -79,18 +86,14 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     seen = []
     original = Encoder.encode
 
-    def encode(self, texts, *, prompt=None, **options):
+    def encode(self, texts, prompt=None, **options):
         if self.dim == 16:
             seen.extend((prompt, text) for text in texts)
         return original(self, texts, prompt=prompt, **options)
 
     monkeypatch.setattr(Encoder, "encode", encode)
     rows = triplets()
-    given = {
-        "teacher.model": str(teacher),
-        "objective.weights.embed_distill": 1,
-        "teacher.prompts": prompts,
-    }
+    given = EMBED | {"teacher.model": str(teacher), "teacher.prompts": prompts}
     run(rows, shallow, tmp_path / "m", **given)
     own = prompts or {"anchor": "the ", "positive": "a ", "negative": "a "}
     expected = {
@@ -111,12 +114,8 @@ def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
     load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
-    given = {
-        "teacher.model": str(still),
-        "objective.weights": {"embed_distill": 1},
-        "preset": "auto",
-    }
-    found = run(data, still, tmp_path / "m", **given)
+    given = {"teacher.model": str(still), "objective.weights": {"embed_distill": 1}}
+    found = run(data, still, tmp_path / "m", preset="auto", **given)
     assert found.history[0]["embed_distill"] == approx(0, abs=1e-5)
 
 
@@ -125,12 +124,8 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
     found = run(triplets(), shallow, out, **settings)
     assert {*PARTS, "contrastive"} <= found.history[0].keys()
     told = found.record["advisers"]["teacher"]
-    assert told["prompts"] == {
-        "anchor": "the ",
-        "positive": "a ",
-        "negative_1": "a ",
-        "negative_2": "a ",
-    }
+    others = dict.fromkeys(("positive", "negative_1", "negative_2"), "a ")
+    assert told["prompts"] == {"anchor": "the ", **others}
     assert told["dim"] == 16
     assert found.record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
@@ -139,21 +134,18 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
 
 
 def pairs():
-    return [
-        {"anchor": a, "positive": b}
-        for a, b in zip(sentences(16), sentences(16, 1), strict=True)
-    ]
+    columns = {"anchor": sentences(16), "positive": sentences(16, 1)}
+    return pl.DataFrame(columns).to_dicts()
 
 
 def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
     vectors = load(shallow).encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
-    settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
+    settings = EMBED | {"teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
-    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"][
-        "teacher"
-    ]["file"]
+    found = run(pairs(), shallow, tmp_path / "file", **settings)
+    assert found.record["advisers"]["teacher"]["file"]
 
 
 @table(
@@ -168,19 +160,11 @@ def test_vectors_from_a_file(shallow, tmp_path):
     """,
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
-    pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
-    settings = {
-        "objective.weights.embed_distill": 1,
-        "teacher.model": str(tmp_path / "vectors.parquet"),
-    }
+    brought = tmp_path / "vectors.parquet"
+    pl.DataFrame(columns).write_parquet(brought)
+    settings = EMBED | {"teacher.model": str(brought)}
     with data_error(message):
         run(pairs(), shallow, tmp_path / "m", **settings)
-
-
-EMBED, SCORE = (
-    {"objective.weights.embed_distill": 1},
-    {"objective.weights.score_distill": 1},
-)
 
 
 @table(
@@ -226,21 +210,12 @@ def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(
     shallow, teacher, tmp_path
 ):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
+    own = {"objective": lambda vectors, _: vectors.sum(), **how(**both)}
     with config_error("a custom loss can't use a guide"):
-        plan(
-            triplets(),
-            backbone=shallow,
-            objective=lambda vectors, _: vectors.sum(),
-            **how(**both),
-        )
+        plan(triplets(), backbone=shallow, **own)
     found = plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
     assert found.record["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
-
-
-def put(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @table(
@@ -257,21 +232,16 @@ def put(path, rows):
 def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     pair, file = {"anchor": "a", "positive": "b"}, tmp_path / "none.jsonl"
     if rows:
-        put(file := tmp_path / "scores.jsonl", [pair | row for row in rows])
-    with pytest.raises((ConfigError, DataError), match=message):
-        run(
-            [pair],
-            shallow,
-            tmp_path / "m",
-            **{"preset": "auto", "teacher.scores": str(file)},
-        )
+        file = write_rows(tmp_path / "scores.jsonl", [pair | row for row in rows])
+    given = {"preset": "auto", "teacher.scores": str(file)}
+    with raises((ConfigError, DataError), match=message):
+        run([pair], shallow, tmp_path / "m", **given)
 
 
 def scored():
     """Triplets with the scores of a teacher."""
-    drawn, texts = random.Random(1), sentences(90)
-    names = ("anchor", "positive", "negative")
-    rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
+    drawn = random.Random(1)
+    rows = draw_rows(drawn, sentences(90), 16, "negative")
     return [
         {**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]}
         for row in rows
@@ -279,35 +249,25 @@ def scored():
 
 
 def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
-    data = put(tmp_path / "rows.jsonl", scored())
-    settings = {
-        "preset": "auto",
-        "teacher.scores": str(data),
-        "teacher.score_range": "-10,10",
-    }
+    data = write_rows(tmp_path / "rows.jsonl", scored())
+    settings = {"teacher.scores": str(data), "teacher.score_range": "-10,10"}
+    settings["preset"] = "auto"
     found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
     assert found.record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
     assert "Scores of a teacher: `rows.jsonl`." in card_of(out)
     # Rows in another order, or pairs with a score each, give the same losses.
-    turned = put(tmp_path / "turned.jsonl", scored()[::-1])
-    listed = tmp_path / "pairs.tsv"
+    turned = write_rows(tmp_path / "turned.jsonl", scored()[::-1])
     lines = [
-        f"{row['anchor']}\t{row[name]}\t{score}"
+        f"{row['anchor']}\t{row[name]}\t{row['teacher_scores'][place]}"
         for row in scored()
-        for name, score in zip(
-            ("positive", "negative"), row["teacher_scores"], strict=True
-        )
+        for place, name in enumerate(("positive", "negative"))
     ]
-    listed.write_text("\n".join(["text1\ttext2\tscore", *lines, ""]))
+    listed = write_lines(tmp_path / "pairs.tsv", ["text1\ttext2\tscore", *lines])
     for file in (turned, listed):
-        again = run(
-            data,
-            shallow,
-            tmp_path / file.stem,
-            **settings | {"teacher.scores": str(file)},
-        )
+        given = settings | {"teacher.scores": str(file)}
+        again = run(data, shallow, tmp_path / file.stem, **given)
         assert again.history == found.history
     with config_error("scores, expected its vectors"):
         run(data, shallow, tmp_path / "n", **settings, **EMBED)

@@ -1,15 +1,16 @@
 """Runs on texts without labels, also with objectives that run the model themselves."""
 
 import math
+from string import ascii_lowercase
 
 import numpy as np
 import torch
 
 import aoe_train
-from aoe_train import Encoder, TextObjective, plan
+from aoe_train import TextObjective, plan
 from tests.aoe_train.test_train_teachers import sentences
-from tests.aoe_train.tiny import card_of, save_bert
-from tests.support.shorthand import approx, parametrize, table, values
+from tests.aoe_train.tiny import card_of, load, save_bert, write_lines
+from tests.support.shorthand import approx, parametrize, table, text_lines, values
 
 TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
@@ -27,9 +28,9 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 def test_plain_texts_become_a_model(
     shallow, out, tmp_path, arguments, smoothing, question
 ):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    texts = write_lines(tmp_path / "texts.txt", TEXTS)
     how = {"backbone": shallow, **FEW, **arguments}
-    run = aoe_train.train(tmp_path / "texts.txt", out=out, **how)
+    run = aoe_train.train(texts, out=out, **how)
     steps = math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     assert run.steps == plan(TEXTS, **how).record["steps"] == steps
     settings = run.record["origin"]["settings"]
@@ -39,10 +40,9 @@ def test_plain_texts_become_a_model(
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card_of(out)
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
-    purpose = (
+    assert sample[-2:] == (
         ["--purpose", arguments["purpose"]] if arguments else ["--out", "to-judge"]
     )
-    assert sample[-2:] == purpose
     assert review[5:] == ["400", *(("--question", question) if question else ())]
 
 
@@ -63,16 +63,16 @@ def test_an_unchanged_model_has_no_next_steps(shallow, out):
     assert run.next_steps() == []
 
 
-SHORT = [
-    "a plane",
-    "the dog runs",
-    "a dog",
-    "two planes are taking off",
-    "off",
-    "runs",
-    "a man",
-    "men run",
-]
+SHORT = text_lines("""
+    a plane
+    the dog runs
+    a dog
+    two planes are taking off
+    off
+    runs
+    a man
+    men run
+""")
 
 
 class Halves(TextObjective):
@@ -108,19 +108,18 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     first, *_, last = [entry for entry in run.history if "loss" in entry]
     assert last["loss"] < first["loss"]
     assert "near" in first
-    assert np.load(tmp_path / "m/map.npy").shape == (run.encoder.dim, run.encoder.dim)
-    assert "Halves" in card_of(tmp_path / "m")
     again = train(shallow, tmp_path / "again", epochs=3)
-    assert np.array_equal(
-        np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy")
-    )
+    one, other = (np.load(found.out / "map.npy") for found in (run, again))
+    assert one.shape == (run.encoder.dim, run.encoder.dim)
+    assert "Halves" in card_of(tmp_path / "m")
+    assert np.array_equal(one, other)
     assert again.encoder.encode(SHORT) == approx(run.encoder.encode(SHORT))
     assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
 @parametrize("prompt", [None, "q: "])
 def test_token_batches_give_the_encoders_vectors(prompt, shallow):
-    encoder = Encoder.load(shallow, inference_only=True)
+    encoder = load(shallow, inference_only=True)
     found = np.empty((len(SHORT), encoder.dim), np.float32)
     sizes = []
     with torch.inference_mode():
@@ -149,9 +148,6 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
 )
 def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)
-    letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
-    distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
-    assert (
-        plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"]
-        == steps
-    )
+    distinct = ["".join(random.choice([*ascii_lowercase], 24)) for _ in range(texts)]
+    found = plan(distinct, backbone=shallow, **FEW, purpose=purpose)
+    assert found.record["steps"] == steps

@@ -107,8 +107,7 @@ def test_saved_bytes_counts_what_backward_needs():
     kept = saved_bytes(PairModel(Square(), Sum()).double(), found)
     # `square` saves 1000 x 4 and `linear` 1000 x 1, in float64; indexing saves its few rows.
     assert 8 * 5000 <= kept <= 8 * 5100
-    in_chunks = saved_bytes(PairModel(Square(), Sum(), chunk=100).double(), found)
-    assert in_chunks < kept
+    assert saved_bytes(PairModel(Square(), Sum(), chunk=100).double(), found) < kept
 
 
 ROOT = Path(__file__).parents[2]

@@ -40,7 +40,7 @@ from aoe_train.training.training_arguments import (
     start_processes,
 )
 from pairkit.base.settings import load_settings
-from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
+from tests.aoe_train.tiny import WORDS, refusal, save_ran
 from tests.support.shorthand import approx, parametrize, table
 
 
@@ -60,9 +60,8 @@ def test_the_stopwatch_counts_only_running_time(monkeypatch):
 
 
 def settings(**flags):
-    return load_settings(
-        TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
-    )
+    given = {"preset": "angle-paper", "optim.batch_size": 16, **flags}
+    return load_settings(TrainSettings, flags=given)
 
 
 def built(given, data, backbone, out):
@@ -116,9 +115,8 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     """,
 )
 def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
-    assert spread(np.array(vectors, np.float32)) == approx(
-        expected, abs=1e-7, nan_ok=True
-    )
+    found = spread(np.array(vectors, np.float32))
+    assert found == approx(expected, abs=1e-7, nan_ok=True)
 
 
 def check_sign(found, sign):
@@ -170,11 +168,10 @@ def test_gradients(norms, sign):
 
 @parametrize("url", ["https://wandb.test/run", None])
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
-    monkeypatch.delenv("WANDB_DIR", raising=False)
-    monkeypatch.delenv("WANDB_PROJECT", raising=False)
-    monkeypatch.setitem(
-        sys.modules, "wandb.errors", SimpleNamespace(Error=RuntimeError)
-    )
+    for name in ("WANDB_DIR", "WANDB_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    errors = SimpleNamespace(Error=RuntimeError)
+    monkeypatch.setitem(sys.modules, "wandb.errors", errors)
     asked, said = {}, []
 
     def init(**options):
@@ -187,12 +184,11 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     open_trackers(
         [callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0
     )
-    home = str(tmp_path / "m.runs")
     assert asked == {
         "id": "m-1",
         "name": "m-1",
         "project": "aoe",
-        "dir": home,
+        "dir": str(tmp_path / "m.runs"),
         "resume": "allow",
     }
     place = url or "/runs/offline-1, offline; upload it with wandb sync /runs/offline-1"
@@ -205,14 +201,11 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 def test_idle_processors_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
-    assert (
-        idle_processors(args)
-        == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
-    )
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert idle_processors(args) is None
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    assert idle_processors(args) is None
+    told = "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
+    assert idle_processors(args) == told
+    for count in (1, 0):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        assert idle_processors(args) is None
     # As `accelerate launch` sets it.
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
     assert "`torchrun --nproc-per-node 2`" in str(idle_processors(args))
@@ -270,30 +263,22 @@ def test_settings_that_sharding_does_not_support(setting, optimiser, words):
     _check_shard(given, args)
 
 
-def test_ran_cannot_be_sharded(tmp_path):
-    data = write_pairs(tmp_path / "pairs.tsv", 20, 1)
+def test_ran_cannot_be_sharded(data, tmp_path):
+    ran = save_ran(tmp_path / "ran")
     with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
-        built(
-            settings(**{"run.shard": True}),
-            str(data),
-            save_ran(tmp_path / "ran"),
-            tmp_path,
-        )
+        built(settings(**{"run.shard": True}), data["data"], ran, tmp_path)
 
 
-def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
-    train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
+def test_slow_precision_is_reported(shallow, data, monkeypatch, capsys):
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
     monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
-    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16")
-    assert "bf16; matrix products take 4.6 times as long" in str(plan).replace(
-        "\n", " "
-    )
+    plan = str(aoe_train.plan(**data, backbone=shallow, precision="bf16"))
+    assert "bf16; matrix products take 4.6 times as long" in " ".join(plan.split())
     how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
         lambda: encode(["a dog"], model=shallow, **how),
-        lambda: evaluate(shallow, data=train_file, resamples=0, **how),
+        lambda: evaluate(shallow, resamples=0, **data, **how),
         lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()

@@ -2,10 +2,8 @@
 
 import json
 import random
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +47,28 @@ WORDS = _WORDS.split()
 load = Encoder.load
 
 
-def seeded(seed: int) -> torch.Generator:
+POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
+POSITIVES = [
+    {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"}
+    for n in range(20)
+]
+
+
+class Wrapped(Encoder):
+    """A copy of an encoder, for changes by subclasses."""
+
+    def __init__(self, real):
+        super().__init__(real.model, real.tokenizer, real.settings)
+
+
+def sentence_transformer(folder, **options):
+    """A folder as sentence-transformers loads it."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), **options)
+
+
+def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
@@ -57,12 +76,12 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
-def card_of(folder: Path) -> str:
+def card_of(folder):
     """The model card in a folder."""
     return (folder / "README.md").read_text()
 
 
-def write_pairs(path: Path, rows: int, seed: int) -> Path:
+def write_pairs(path, rows, seed):
     """Graded pairs: the score is the share of common words."""
     words = random.Random(seed)
     lines = ["sentence1\tsentence2\tscore"]
@@ -73,33 +92,30 @@ def write_pairs(path: Path, rows: int, seed: int) -> Path:
         lines.append(
             f"{' '.join(one)}\t{' '.join(other)}\t{5 * len(kept) / len(one):.1f}"
         )
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return write_lines(path, lines)
 
 
-def write_triplets(path: Path, rows: int, seed: int) -> Path:
+def write_triplets(path, rows, seed):
     """Rows with one to three negatives."""
     words = random.Random(seed)
-    with path.open("w") as file:
-        for number in range(rows):
-            texts = [
-                " ".join(words.sample(WORDS, words.randint(2, 7)))
-                for _ in range(3 + number % 3)
-            ]
-            row = {"anchor": texts[0], "positive": texts[1]}
-            row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
-            file.write(json.dumps(row) + "\n")
-    return path
+    names = ["anchor", "positive", "negative_0", "negative_1", "negative_2"]
+    drawn = []
+    for number in range(rows):
+        some = names[: 3 + number % 3]
+        drawn.append(
+            {name: " ".join(words.sample(WORDS, words.randint(2, 7))) for name in some}
+        )
+    return write_rows(path, drawn)
 
 
-def refusal(message: str | None) -> AbstractContextManager[Any]:
+def refusal(message):
     """Expect a ConfigError with this message, or none."""
     return (
         nullcontext() if message is None else pytest.raises(ConfigError, match=message)
     )
 
 
-def edit(path: Path, **fields) -> Path:
+def edit(path, **fields):
     """Set fields of a JSON file."""
     whole = json.loads(path.read_text()) if path.is_file() else {}
     path.parent.mkdir(exist_ok=True)
@@ -107,42 +123,52 @@ def edit(path: Path, **fields) -> Path:
     return path
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
+def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def same_weights(one: Path, other: Path) -> bool:
+def same_weights(one, other):
     first, second = weights(one), weights(other)
     return first.keys() == second.keys() and all(
         torch.equal(first[name], second[name]) for name in first
     )
 
 
-def write_texts(path: Path) -> Path:
-    """Ninety lines of some of WORDS."""
-    choose = random.Random(0)
-    path.write_text(
-        "".join(
-            " ".join(choose.choices(WORDS, k=choose.randint(1, 9))) + "\n"
-            for _ in range(90)
-        )
-    )
+def on_circle(degrees):
+    """Vectors of length 1 in the plane."""
+    turns = np.radians(degrees)
+    return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+
+def scored(texts):
+    """Graded pairs of the first text and each one."""
+    return [
+        {"text1": texts[0], "text2": text, "score": place % 6}
+        for place, text in enumerate(texts)
+    ]
+
+
+def write_lines(path, lines):
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
+def write_rows(path, rows):
+    return write_lines(path, map(json.dumps, rows))
+
+
+def write_texts(path):
+    """Ninety lines of some of WORDS."""
+    choose = random.Random(0)
+    drawn = (choose.choices(WORDS, k=choose.randint(1, 9)) for _ in range(90))
+    return write_lines(path, map(" ".join, drawn))
+
+
+def wordpiece(max_length=64):
     """A lower-casing WordPiece tokenizer, like BERT's, with WORDS and single letters."""
     letters = [*"abcdefghijklmnopqrstuvwxyz0123456789.,!?'-"]
-    entries = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *WORDS,
-        *letters,
-        *(f"##{c}" for c in letters),
-    ]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    entries = [*special, *WORDS, *letters, *(f"##{c}" for c in letters)]
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(entries))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -151,7 +177,7 @@ def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -164,7 +190,7 @@ def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
     )
 
 
-def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
+def bytelevel(max_length=64):
     """A byte-level BPE tokenizer without merges, like LLaMA 3's: no padding token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {
@@ -185,98 +211,76 @@ def bytelevel(max_length: int = 64) -> PreTrainedTokenizerFast:
 
 
 def save_bert(
-    folder: Path,
+    folder,
     *,
-    dim: int = 32,
-    layers: int = 2,
-    dropout: float = 0.1,
-    spread: float = 0.02,
-    seed: int = 0,
-    length: int = 64,
-) -> Path:
+    dim=32,
+    layers=2,
+    dropout=0.1,
+    spread=0.02,
+    seed=0,
+    length=64,
+):
     """A BERT with its tokenizer; with its default `spread` of weights all texts have similar vectors."""
-    more = {
-        "max_position_embeddings": length,
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        "initializer_range": spread,
-    }
-    kind = partial(BertModel, add_pooling_layer=False)
-    return _save(
-        folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more
-    )
-
-
-def save_generator(backbone: Path, folder: Path, *, seed: int = 0):
-    """A small masked language model with the tokenizer of `backbone`."""
-    tokenizer = AutoTokenizer.from_pretrained(backbone)
-    more = {
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-        "max_position_embeddings": 64,
-    }
-    _save(folder, BertForMaskedLM, BertConfig, tokenizer, seed, **_sizes(16, 1) | more)
-
-
-def save_words(path: Path, *, dim: int = 5) -> Path:
-    """A file of random vectors of WORDS."""
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.randn(len(WORDS), dim, generator=generator).tolist()
-    lines = [
-        f"{word} {' '.join(map(str, vector))}\n"
-        for word, vector in zip(WORDS, vectors, strict=True)
-    ]
-    path.write_text("".join(lines))
-    return path
-
-
-def save_llama(
-    folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, length: int = 64
-) -> Path:
-    """A LLaMA with grouped queries, and its tokenizer."""
-    more = {"max_position_embeddings": 2 * length, "bos_token_id": 0, "eos_token_id": 1}
-    sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
-    return _save(folder, LlamaModel, LlamaConfig, bytelevel(length), seed, **sizes)
-
-
-def save_t5(
-    folder: Path,
-    *,
-    dim: int = 32,
-    layers: int = 2,
-    seed: int = 0,
-    decoder: bool = False,
-) -> Path:
-    """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
-    sizes = {
-        "d_model": dim,
-        "d_kv": dim // 4,
-        "d_ff": 2 * dim,
-        "num_layers": layers,
-        "num_heads": 4,
-    }
-    more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
-    kind = T5Model if decoder else T5EncoderModel
     return _save(
         folder,
-        kind,
-        T5Config,
-        wordpiece(),
+        partial(BertModel, add_pooling_layer=False),
+        BertConfig,
+        wordpiece(length),
         seed,
-        feed_forward_proj="gated-gelu",
-        **sizes,
-        **more,
+        **_sizes(dim, layers),
+        max_position_embeddings=length,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        initializer_range=spread,
     )
 
 
-def save_ran(folder: Path) -> Path:
+def save_generator(backbone, folder, seed=0):
+    """A small masked language model with the tokenizer of `backbone`."""
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
+    _save(folder, BertForMaskedLM, BertConfig, tokenizer, seed, **_sizes(16, 1))
+
+
+def save_words(path):
+    """A file of random vectors of WORDS."""
+    vectors = torch.randn(len(WORDS), 5, generator=seeded(0)).tolist()
+    lines = [
+        " ".join(map(str, [word, *vector]))
+        for word, vector in zip(WORDS, vectors, strict=True)
+    ]
+    return write_lines(path, lines)
+
+
+def save_llama(folder, dim=32, layers=2, seed=0, length=64):
+    """A LLaMA with grouped queries, and its tokenizer."""
+    sizes = _sizes(dim, layers) | {"num_key_value_heads": 2}
+    more = {"max_position_embeddings": 2 * length, "bos_token_id": 0, "eos_token_id": 1}
+    return _save(
+        folder, LlamaModel, LlamaConfig, bytelevel(length), seed, **sizes, **more
+    )
+
+
+def save_t5(folder, layers=2, decoder=False):
+    """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
+    return _save(
+        folder,
+        T5Model if decoder else T5EncoderModel,
+        T5Config,
+        wordpiece(),
+        0,
+        feed_forward_proj="gated-gelu",
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=layers,
+        num_heads=4,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=16,
+    )
+
+
+def save_ran(folder):
     """A Recurrent Attention Network with its tokenizer."""
-    sizes = {
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "head_dim": 4,
-    }
     return _save(
         folder,
         ran.RanModel,
@@ -285,43 +289,38 @@ def save_ran(folder: Path) -> Path:
         0,
         window_size=4,
         min_window_size=2,
-        **sizes,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        head_dim=4,
     )
 
 
-def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
+def save_gemma(folder, layers=3):
     """A Gemma 3 with bidirectional attention and a window, like EmbeddingGemma."""
-    attention = ["sliding_attention"] * (layers - 1) + ["full_attention"]
-    more = {
-        "num_key_value_heads": 2,
-        "head_dim": dim // 4,
-        "max_position_embeddings": 64,
-        "pad_token_id": 0,
-    }
-    more |= {
-        "sliding_window": 4,
-        "layer_types": attention,
-        "use_bidirectional_attention": True,
-    }
     return _save(
         folder,
         Gemma3TextModel,
         Gemma3TextConfig,
         wordpiece(),
-        seed,
-        **_sizes(dim, layers),
-        **more,
+        0,
+        **_sizes(32, layers),
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        sliding_window=4,
+        layer_types=["sliding_attention"] * (layers - 1) + ["full_attention"],
+        use_bidirectional_attention=True,
     )
 
 
-def _sizes(dim: int, layers: int) -> dict[str, int]:
+def _sizes(dim, layers):
     heads = {"num_attention_heads": 4, "intermediate_size": 2 * dim}
     return {"hidden_size": dim, "num_hidden_layers": layers, **heads}
 
 
-def _save(
-    folder: Path, kind, config, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes
-) -> Path:
+def _save(folder, kind, config, tokenizer, seed, **sizes):
     """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)
     kind(config(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
@@ -329,7 +328,7 @@ def _save(
     return folder
 
 
-def around(words: str) -> dict[str, object]:
+def around(words):
     """Encoder settings with this default prompt."""
     return {"prompts": {"default": words}, "default_prompt_name": "default"}
 
@@ -337,7 +336,7 @@ def around(words: str) -> dict[str, object]:
 _SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
 
 
-def probes(max_length: int) -> list[str]:
+def probes(max_length):
     """Texts to encode: short ones, several scripts, and one longer than `max_length` tokens."""
     return [
         "crash",
@@ -348,13 +347,13 @@ def probes(max_length: int) -> list[str]:
     ]
 
 
-def difference(vectors: np.ndarray, expected: np.ndarray) -> float:
+def difference(vectors, expected):
     """The largest distance between two vectors of a text, relative to the expected one's length."""
     assert vectors.shape == expected.shape
-    distances = norm(vectors.astype(np.float64) - expected, axis=1)
-    return float((distances / norm(expected.astype(np.float64), axis=1)).max())
+    expected = expected.astype(np.float64)
+    return float((norm(vectors - expected, axis=1) / norm(expected, axis=1)).max())
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors):
     """The vectors, scaled to length 1."""
     return vectors / norm(vectors, axis=1, keepdims=True)

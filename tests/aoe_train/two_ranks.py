@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo
-from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
+from aoe_train.objectives.objective_settings import PARTS, ObjectiveSettings, Weights
 from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.checkpoints import (
     load_optimiser,
@@ -33,7 +33,8 @@ from aoe_train.training.processes import (
     unshard,
     unsharded_root,
 )
-from pairkit import DataError
+from tests.aoe_train.tiny import seeded
+from tests.support.shorthand import data_error
 
 ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 
@@ -47,21 +48,13 @@ class Bag(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
     def forward(self, input_ids, lengths, prompt_lengths=None, layers=()):
-        states = [
-            torch.stack(
-                [
-                    part.mean(0)
-                    for part in self.embedding(input_ids).split(lengths.tolist())
-                ]
-            )
-        ]
+        parts = self.embedding(input_ids).split(lengths.tolist())
+        states = [torch.stack([part.mean(0) for part in parts])]
         for layer in self.layers:
             states.append(torch.tanh(layer(states[-1])))
-        return (
-            torch.stack([*(states[n] for n in layers), states[-1]], dim=1)
-            if layers
-            else states[-1]
-        )
+        if not layers:
+            return states[-1]
+        return torch.stack([*(states[n] for n in layers), states[-1]], dim=1)
 
 
 class AllPairs(nn.Module):
@@ -72,14 +65,10 @@ class AllPairs(nn.Module):
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
     def forward(self, vectors, labels, texts, *_):
-        cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
-        ranks = (cosines[None] - cosines[:, None]) * (
-            labels[:, None] - labels[None]
-        ).sign()
-        apart = (
-            torch.exp(ranks).mean()
-            + (vectors.flatten(0, 1) @ vectors.flatten(0, 1).T).square().mean()
-        )
+        cosines = torch.cosine_similarity(*vectors.unbind(1)) * self.scale
+        ranks = (cosines - cosines[:, None]) * (labels[:, None] - labels).sign()
+        every = vectors.flatten(0, 1)
+        apart = torch.exp(ranks).mean() + (every @ every.T).square().mean()
         return {"loss": apart + 0 * texts.sum()}
 
 
@@ -90,26 +79,28 @@ def model(chunk):
 
 def texts(seed, columns, rank, world):
     """A rank's slice of a batch of texts, and its row numbers."""
-    random = torch.Generator().manual_seed(seed)
+    random = seeded(seed)
     lengths = torch.randint(1, 5, (ROWS, columns), generator=random)
     ids = [torch.randint(WORDS, (int(n),), generator=random) for n in lengths.flatten()]
     share = ROWS // world
     mine = range(rank * share * columns, (rank + 1) * share * columns)
-    made = {
+    return {
         "input_ids": torch.cat([ids[i] for i in mine]),
         "lengths": np.array([len(ids[i]) for i in mine]),
         "rows": torch.arange(columns * share).reshape(share, columns),
         "texts": torch.tensor(mine),
-    }
-    return made, range(rank * share, (rank + 1) * share)
+    }, range(rank * share, (rank + 1) * share)
 
 
 def batch(step, rank, world):
     """A rank's slice of a step's batch."""
     made, rows = texts(step, 2, rank, world)
-    random = torch.Generator().manual_seed(step)
-    labels = torch.rand(ROWS, generator=random, dtype=torch.float64)
+    labels = torch.rand(ROWS, generator=seeded(step), dtype=torch.float64)
     return made | {"labels": labels[rows.start : rows.stop]}
+
+
+def gather(weights):
+    return gather_weights(weights, main=True)
 
 
 def steps(wrapped, rank, world):
@@ -119,9 +110,7 @@ def steps(wrapped, rank, world):
         wrapped(**batch(step, rank, world))["loss"].backward()
         optimiser.step()
         optimiser.zero_grad()
-        history.append(
-            flat(gather_weights(dict(wrapped.named_parameters()), main=True))
-        )
+        history.append(flat(gather(dict(wrapped.named_parameters()))))
     return history
 
 
@@ -130,33 +119,22 @@ def triplet_gradients(wrapped, rank, world):
     made, rows = texts(5, 5, rank, world)
     made["rows"][::2, 3:] = ABSENT
     made["rows"][1::4, 4] = ABSENT
-    random = torch.Generator().manual_seed(6)
+    random = seeded(6)
     for role in ("guide", "teacher"):
-        made[role] = torch.rand(ROWS, 5, TAUGHT, generator=random)[
-            rows.start : rows.stop
-        ]
+        told = torch.rand(ROWS, 5, TAUGHT, generator=random)
+        made[role] = told[rows.start : rows.stop]
     wrapped(**made)["loss"].backward()
     return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
 
 def triplet_model():
     torch.manual_seed(1)
-    weights = Weights(
-        cosent=1,
-        in_batch=1,
-        angle=1,
-        contrastive=1,
-        embed_distill=1,
-        score_distill=1,
-        margin_mse=1,
-    )
+    weights = Weights(**dict.fromkeys(PARTS, 1.0) | {"sbert": 0})
     wanted = ObjectiveSettings(
         weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2)
     )
-    teachers = TeacherInfo(guide=True, teacher_dim=TAUGHT)
-    return PairModel(
-        Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)
-    ).double()
+    how = {"kind": "triplet", "teachers": TeacherInfo(guide=True, teacher_dim=TAUGHT)}
+    return PairModel(Bag(), make_objective(wanted, dim=DIM, **how)).double()
 
 
 def deep_model(chunk=None):
@@ -172,16 +150,10 @@ def flat(weights):
 
 
 def name_the_rows_of_all_ranks():
-    log = LossLog(lr=0.1)
-    log.add(
-        {"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0
-    )
-    try:
+    log, rank = LossLog(lr=0.1), dist.get_rank()
+    log.add({"loss": torch.tensor(float("nan"))}, [7 - rank, rank], 0)
+    with data_error("rows 0, 1, 6, 7 "):
         log.check()
-    except DataError as error:
-        if "rows 0, 1, 6, 7 " in str(error):
-            return
-    raise SystemExit("the rows of a bad batch are not those of both ranks")
 
 
 def check_sharding(alone):
@@ -189,39 +161,28 @@ def check_sharding(alone):
     rank = dist.get_rank()
     shared = model(None)
     if rank:
-        restore_weights(
-            shared,
-            {name: weight + 1 for name, weight in trained_weights(shared).items()},
-        )
+        more = {name: weight + 1 for name, weight in trained_weights(shared).items()}
+        restore_weights(shared, more)
     shard(shared)  # takes rank 0's
     held = sum(weight.to_local().numel() for weight in shared.parameters())
-    if abs(held - len(alone[0]) / 2) > 10:
-        raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
+    assert abs(held - len(alone[0]) / 2) <= 10, held
     for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
         assert_close(weights, expected, rtol=1e-12, atol=1e-12)
-    weights = gather_weights(trained_weights(shared), main=True)
-    if gather_weights(trained_weights(shared), main=False):
-        raise SystemExit("weights where none are wanted")
+    weights = gather(trained_weights(shared))
+    assert not gather_weights(trained_weights(shared), main=False)
     # In memory, and as in a checkpoint.
-    for kept in (
-        copy_weights(trained_weights(shared)),
-        weights,
-    ):
+    for kept in (copy_weights(trained_weights(shared)), weights):
         restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
         restore_weights(shared, kept)
-        assert_close(
-            gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
-        )
+        assert_close(gather(trained_weights(shared)), weights, rtol=0, atol=0)
     check_optimiser(shared)
     # A part by itself, as dev data are scored.
     with torch.inference_mode(), unsharded_root(shared):
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
-    if any(isinstance(weight, DTensor) for weight in shared.parameters()):
-        raise SystemExit("a weight is still shared out")
-    assert_close(
-        flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12
-    )
+    assert not any(isinstance(weight, DTensor) for weight in shared.parameters())
+    found = flat(dict(shared.named_parameters()))
+    assert_close(found, alone[-1], rtol=1e-12, atol=1e-12)
     assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
@@ -242,24 +203,22 @@ def check_optimiser(shared):
             if dist.get_rank() == 0:
                 torch.save(state, path)
             dist.barrier()
-        moments = [
-            optimiser.state[weight]["exp_avg"].full_tensor()
-            for weight in shared.parameters()
-        ]
-        found.append(torch.cat([moment.flatten() for moment in moments]))
-    if not torch.equal(*found) or not found[0].any():
-        raise SystemExit("the optimiser's state is not what it was")
+        states = (optimiser.state[weight]["exp_avg"] for weight in shared.parameters())
+        found.append(torch.cat([state.full_tensor().flatten() for state in states]))
+    assert torch.equal(*found)
+    assert found[0].any()
 
 
 def text_batch(step):
-    return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths")}
+    whole = batch(step, 0, 1)
+    return {name: whole[name] for name in ("input_ids", "lengths")}
 
 
 def main():
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
     triplets = [triplet_gradients(make(), 0, 1) for make in (triplet_model, deep_model)]
-    if float((alone[-1] - alone[0]).abs().max()) < 1e-3:
-        raise SystemExit("nothing was learned: the comparison says nothing")
+    # Otherwise nothing was learned.
+    assert (alone[-1] - alone[0]).abs().max() >= 1e-3
     dist.init_process_group("gloo")
     exit_cleanly()
     name_the_rows_of_all_ranks()
@@ -268,7 +227,7 @@ def main():
         for weights, expected in zip(together, alone, strict=True):  # after each step
             everyone = [torch.empty_like(weights) for _ in range(2)]
             dist.all_gather(everyone, weights)
-            assert_close(everyone[0], everyone[1], rtol=0, atol=0)
+            assert_close(*everyone, rtol=0, atol=0)
             assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     for make, expected in zip((triplet_model, deep_model), triplets, strict=True):
         found = triplet_gradients(DistributedDataParallel(make()), dist.get_rank(), 2)

@@ -53,7 +53,8 @@ def each_line(text, columns=0):
 def table(text, **named):
     """Run a test for each line below the names; its cells, parted by " | ", are those of `values`."""
     names, _, lines = text.strip().partition("\n")
-    return parametrize(names, values(lines, **named))
+    rows = values(lines, **named)
+    return parametrize(names, rows if "," in names else [cell for (cell,) in rows])
 
 
 def values(text, **named):
