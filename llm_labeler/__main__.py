@@ -1,108 +1,19 @@
-"""The command line `label`, also `python -m llm_labeler`: one command for each public function."""
+"""The entry point of `label` and `python -m llm_labeler`."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pairkit.base.cli.options import Option
 from pairkit.base.cli.startup import start
-from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from typer import Typer
 
-    from llm_labeler.runs.assemble import Labelled
-    from llm_labeler.runs.judge_pairs import JudgedPairs
-
-
-@SHARED(
-    dry_run=Option(
-        "Estimate calls, tokens and money, and stop.", panel="Limits", main=True
-    )
-)
-def _generate(
-    arguments: dict[str, Any],
-    *,
-    dry_run: bool = False,
-    json: bool = False,
-    quiet: bool = False,
-) -> None:
-    from llm_labeler import api
-    from pairkit.base.cli.commands import show
-    from pairkit.base.cli.terminal import next_step
-
-    if dry_run:
-        show(api.plan(**arguments), json=json, quiet=quiet)
-        words = [word for word in sys.argv[1:] if word != "--dry-run"]
-        next_step("start the run", ["label", *words], quiet=quiet)
-        return
-    _show_all(api.generate(**arguments), json=json, quiet=quiet)
-
-
-def _judge(
-    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
-) -> None:
-    from llm_labeler import api
-
-    _show_all(api.judge(**arguments), json=json, quiet=quiet)
-
-
-def _show_all(result: Labelled | JudgedPairs, *, json: bool, quiet: bool) -> None:
-    """Show the result, then exit with an error if LLMs or questions failed."""
-    from pairkit.base.cli.commands import show
-
-    show(result, json=json, quiet=quiet)
-    if result.problem is not None:
-        raise result.problem
-
 
 def application() -> Typer:
-    """The command line. Imports are inside the function because they are slow."""
-    from llm_labeler import api
-    from pairkit.base.cli.commands import add_command, application
+    """The command line, whose imports are slow."""
+    from llm_labeler.cli import app
 
-    app = application(
-        "label",
-        "Make pairs of sentences with the same and with opposite meaning from unlabelled text, with LLMs.",
-    )
-    add_command(
-        app,
-        api.generate,
-        "label generate -d data/sample_sentences.txt --llm wordnet --out pairs",
-        "label generate -d data/sample_sentences.txt --llm wordnet --task triplet --out triplets",
-        "label generate -d data/sample_sentences.txt --llm chatgpt,llama --max-cost 5 --out written",
-        "label generate -d data/sample_requests.csv --columns text=text --llm llama --dry-run --out requests",
-        run=_generate,
-    )
-    add_command(
-        app,
-        api.parse,
-        "label parse --work pairs.work --out parsed",
-        "label parse --work written.work --out strict --aggregation weighted",
-    )
-    add_command(
-        app,
-        api.judge,
-        "label judge -d pairs --llm chatgpt,llama,chatglm --out judged",
-        "label judge -d demo --llm chatgpt --draw 500 --max-cost 1 --out judged-demo",
-        run=_judge,
-    )
-    add_command(
-        app,
-        api.evaluate,
-        "label evaluate --work pairs.work --gold pairs.review",
-        "label evaluate --work pairs.work --gold pairs.review --gold-threshold 3 --json",
-    )
-    add_command(
-        app,
-        api.show,
-        "label show row:17 --work pairs.work",
-        "label show 'Why do some people catch a cold every winter?' --work pairs.work",
-        json=False,
-    )
-    add_command(app, api.report, "label report --work pairs.work")
-    add_command(app, api.llms, "label llms", json=False)
     return app
 
 

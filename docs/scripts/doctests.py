@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import ChainMap
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 from griffe import (
-    Alias,
-    Class,
+    Expr,
     Extension,
     Function,
     Module,
@@ -18,6 +17,7 @@ from griffe import (
     Parameter,
     ParameterKind,
     Parameters,
+    safe_get_annotation,
 )
 
 from pairkit.base.cli.options import documentation
@@ -47,12 +47,11 @@ def _complete(func: Function) -> None:
         return
     func.docstring.value = documentation(function)
     if "request" in [each.name for each in func.parameters]:
-        fields = _fields(func.module, str(func.parameters["request"].annotation))
         func.parameters = Parameters(
             *(
                 Parameter(
                     name,
-                    annotation=fields[name].annotation,
+                    annotation=_annotation(each.annotation, func.module),
                     kind=ParameterKind[each.kind.name.lower()],
                     default=None if each.default is each.empty else repr(each.default),
                 )
@@ -61,13 +60,9 @@ def _complete(func: Function) -> None:
         )
 
 
-def _fields(module: Module, name: str) -> dict[str, Object | Alias]:
-    """The fields of a request, with those of its bases in the same module."""
-    request = module.members[name]
-    if not isinstance(request, Class):  # the imported base of all requests
-        return {}
-    inherited = [_fields(module, str(base)) for base in request.bases]
-    return {**dict(ChainMap(*inherited)), **request.members}
+def _annotation(text: str, module: Module) -> Expr | str | None:
+    """An annotation whose names are links."""
+    return safe_get_annotation(ast.parse(text, mode="eval").body, parent=module)
 
 
 def _fenced(example: re.Match[str]) -> str:

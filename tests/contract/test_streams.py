@@ -95,7 +95,12 @@ def test_names_that_are_no_unicode(package, command):
 @pytest.mark.usefixtures("interruptible")
 @parametrize(
     "package, module",
-    [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")],
+    [
+        ("gis_builder", "rich.console"),
+        ("llm_labeler", "pairkit.base.errors"),
+        ("pairkit", "pairkit.base.errors"),
+        ("aoe_train", "pairkit.base.errors"),
+    ],
 )
 def test_an_interrupt_while_it_is_imported_is_one_line(package, module):
     begun = subprocess.Popen(
