@@ -11,6 +11,7 @@ from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import (
     Comparison,
     Interval,
+    MeanMetrics,
     Resampling,
     compare,
     intervals,
@@ -64,6 +65,10 @@ def test_p_values():
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
     assert compare(good, good, Resampling(999, 0))["spearman"].p == 1
+    # A metric that no resample changes says nothing.
+    some = MeanMetrics({"right": labels > 2, "always": np.ones(300)})
+    none = MeanMetrics({"right": labels > 3, "always": np.zeros(300)})
+    assert [*compare(some, none, Resampling(100, 0))] == ["right"]
 
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)

@@ -141,6 +141,7 @@ def test_principal_axes_preserve_dot_products():
     one, two = (torch.randn(*shape, generator=generator) for shape in ((50, 2), (2, 6)))
     flat = one @ two
     axes = principal_axes(flat)
+    assert (axes.max(0).values == axes.abs().max(0).values).all()
     assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
     # Two numbers hold all dot products of what lies in a plane.
     turned = flat @ axes[:, :2]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gis_builder.pairing.negatives import make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.sampler import Timeline
+from gis_builder.pairing.sampler import Timeline, WantedGaps
 from gis_builder.pairing.split import split_issues
 from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import DuplicateCluster, Relation
@@ -255,6 +255,13 @@ def test_issues_are_offered_by_how_well_their_gap_fits(times, place, gap):
     assert sorted(issue for _, issue in offered) == sorted(opened.keys() - {anchor})
     differences = [difference for difference, _ in offered]
     assert differences == sorted(differences)
+
+
+def test_the_extremes_of_the_gaps_come_first():
+    wanted = WantedGaps([3.0, 1, 5, 2, 4], 5)
+    assert wanted.hardest_first() == [1, 5, 2, 4, 3]
+    wanted.take(5)
+    assert (wanted.hardest_first(), len(wanted)) == ([1, 4, 2, 3], 4)
 
 
 def years(clusters, singles):
