@@ -5,10 +5,10 @@ import inspect
 import shutil
 import types
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
+from tests.support.shorthand import SAMPLE
 from tests.test_public_names import PACKAGES
 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -73,5 +73,5 @@ def lay_out(home, package):
 
         save_bert(home / "model")
     if package == "gis_builder":
-        sample = Path(__file__).parents[1] / "data" / "sample" / "quarryhq"
+        sample = SAMPLE / "quarryhq"
         shutil.copytree(sample, home / "tracker" / "quarryhq")

@@ -1,11 +1,11 @@
 """Words are found in one place, so that every package treats every script alike."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.support.shorthand import ROOT
+
 # Patterns of whole words, and counts of words between blanks.
 SPLITS = re.compile(
     r'compile\(r?"(?:\\w\+|\[\^\\W_\]\+|\\S\+|\[\^\\W\\d_\][+{][^"]*|\\b\\w\+\\b)"|len\([^()]*(?:\(\))?\.split\(\)\)'

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 import torch
@@ -23,6 +22,7 @@ from tests.aoe_train.tiny import (
     write_pairs,
 )
 from tests.support.shorthand import (
+    ROOT,
     config_error,
     data_error,
     module_fixture,
@@ -364,7 +364,7 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
     for name in ("pairs.tsv", "splits/train.tsv"):
         rows = "text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n"
         (tmp_path / name).write_text(rows)
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = python(WRONG_INPUTS, env=environ, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 

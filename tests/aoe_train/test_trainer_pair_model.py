@@ -1,7 +1,6 @@
 """Chunks and two processes give the gradients of one whole batch."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from tests.aoe_train.two_ranks import (
     deep_model,
     triplet_gradients,
 )
+from tests.support.shorthand import ROOT
 
 
 class Dropped(nn.Module):
@@ -108,9 +108,6 @@ def test_saved_bytes_counts_what_backward_needs():
     # `square` saves 1000 x 4 and `linear` 1000 x 1, in float64; indexing saves its few rows.
     assert 8 * 5000 <= kept <= 8 * 5100
     assert saved_bytes(PairModel(Square(), Sum(), chunk=100).double(), found) < kept
-
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from aoe_train import Encoder
+from tests.contract import train_command
 from tests.contract.conftest import Done
 from tests.contract.train_command import (
     DEV,
@@ -17,16 +18,11 @@ from tests.contract.train_command import (
     command,
     difference,
     environ,
-    fill,
     run,
 )
-from tests.support.shorthand import approx, each_line, module_fixture, parametrize
+from tests.support.shorthand import approx, each_line, parametrize
 
-
-@module_fixture
-def folder(tmp_path_factory):
-    """A folder with a backbone without dropout, and pairs."""
-    return fill(tmp_path_factory.mktemp("aoe"))
+folder, trained = train_command.folder, train_command.trained
 
 
 @each_line("""
@@ -84,13 +80,6 @@ def test_help_loads_nothing_heavy():
         env=environ(),
     )
     assert done.returncode == 0, done.stderr
-
-
-@module_fixture
-def trained(folder):
-    done = run(folder, *DEV, "--json", out="model")
-    assert done.code == 0, done.err
-    return done
 
 
 def test_json_ends_with_one_object(folder, trained):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.shorthand import ROOT
+
 UV = Path(sys.executable).with_name("uv")
 DATA = ROOT / "data"
 RULES = f"label generate --data {DATA}/sample_sentences.txt --draw 20 --llm wordnet --out pairs"

@@ -5,6 +5,7 @@ from safetensors.torch import load_file
 from tests import forked
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 from tests.contract.conftest import environment, run_here
+from tests.support.shorthand import module_fixture
 
 FLAGS = [
     "--preset",
@@ -57,3 +58,16 @@ def difference(folder, one, other):
     return max(
         float((found[0][name] - found[1][name]).abs().max()) for name in found[0]
     )
+
+
+@module_fixture
+def folder(tmp_path_factory):
+    """A folder with a backbone without dropout, and pairs."""
+    return fill(tmp_path_factory.mktemp("aoe"))
+
+
+@module_fixture
+def trained(folder):
+    done = run(folder, *DEV, "--json", out="model")
+    assert done.code == 0, done.err
+    return done

@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.shorthand import parametrize, text_lines
+from tests.support.shorthand import ROOT, parametrize, text_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
 RUN = [
     ROOT / "README.md",

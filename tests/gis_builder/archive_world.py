@@ -5,13 +5,11 @@ import json
 import sqlite3
 import sys
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gis_builder
-from tests.support.shorthand import module_fixture
+from tests.support.shorthand import SAMPLE, module_fixture
 
-SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
 RANGE = "2015-01-01-0..2015-02-01-2"
 HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-01-1"]
 MORE = "2015-02-01-2"  # an hour that is added later
@@ -200,7 +198,7 @@ def times(work):
 def threads(tmp_path_factory):
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
-    gis_builder.import_tracker(SOURCES, work)
+    gis_builder.import_tracker(SAMPLE, work)
     return dict(sorted(saved_threads(work).items())[:2])
 
 

@@ -1,15 +1,12 @@
 """The verdict on every variety of duplicate in the sample trackers is the labelled one."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.support.shorthand import module_fixture, parametrize
+from tests.support.shorthand import SAMPLE, module_fixture, parametrize
 
 from .working_folder import imported, stored, verdicts
-
-SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 
 
 @module_fixture

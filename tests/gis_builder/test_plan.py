@@ -1,16 +1,14 @@
 """Look-ups of repositories, and estimated costs of crawls, compared with manual results and the server."""
 
 import json
-from pathlib import Path
 
 import gis_builder
 from pairkit import ConfigError, RemoteError
 from tests.support.github import serve
-from tests.support.shorthand import approx, config_error, parametrize, raises
+from tests.support.shorthand import SAMPLE, approx, config_error, parametrize, raises
 
 from .crawl_world import serving
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(
     f"{path.parent.parent.name}/{path.parent.name}"
     for path in SAMPLE.glob("*/*/repo.json")

@@ -1,7 +1,6 @@
 """The public functions on the sample trackers."""
 
 import json
-from pathlib import Path
 
 import polars as pl
 
@@ -9,6 +8,7 @@ import gis_builder
 from tests.gis_builder.crawl_world import crawled
 from tests.support.github import serve
 from tests.support.shorthand import (
+    SAMPLE,
     config_error,
     data_error,
     module_fixture,
@@ -19,7 +19,6 @@ from tests.support.shorthand import (
 
 from .conftest import issue, write_tracker
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
 
 

@@ -2,12 +2,11 @@ import importlib.util
 import re
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import parametrize, text_lines, values
+from tests.support.shorthand import ROOT, parametrize, text_lines, values
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
@@ -373,7 +372,7 @@ def test_a_hostile_text_takes_linear_time(unit):
 
 
 def test_planted_credentials_are_replaced_and_similar_texts_stay():
-    path = Path(__file__).parents[2] / "benchmarks" / "planted_secrets.py"
+    path = ROOT / "benchmarks" / "planted_secrets.py"
     spec = importlib.util.spec_from_file_location("planted_secrets", path)
     assert spec is not None
     assert spec.loader is not None

@@ -14,13 +14,19 @@ from gis_builder.store import Page, Store
 from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import config_error, data_error, parametrize, raises, table
+from tests.support.shorthand import (
+    SAMPLE,
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    table,
+)
 
 from .detect_threads import thread
 from .working_folder import imported, verdicts
 
 REPO = "acme/rocket"
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 
 
 @pytest.fixture

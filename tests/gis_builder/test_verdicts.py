@@ -9,11 +9,10 @@ import pytest
 
 import gis_builder
 from tests.support.github import serve
-from tests.support.shorthand import config_error, data_error, parametrize
+from tests.support.shorthand import SAMPLE, config_error, data_error, parametrize
 
 from .working_folder import imported, stored, verdicts
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import torch
 
@@ -14,11 +13,9 @@ from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from tests.aoe_train.tiny import seeded
-from tests.support.shorthand import approx
+from tests.support.shorthand import ROOT, approx
 
-PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(
-    encoding="utf-8"
-)
+PAGE = (ROOT / "papers" / "equations.md").read_text(encoding="utf-8")
 TAU = 0.05
 
 

@@ -14,6 +14,7 @@ import aoe_train
 from tests import forked
 from tests.aoe_train import conftest
 from tests.aoe_train.tiny import write_texts
+from tests.contract import train_command
 from tests.contract.conftest import Done
 from tests.contract.train_command import (
     DEV,
@@ -22,25 +23,12 @@ from tests.contract.train_command import (
     command,
     difference,
     environ,
-    fill,
     run,
 )
 from tests.two_nodes import two_nodes
 
 bert, minilm = conftest.bert, conftest.minilm
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a backbone without dropout, and pairs."""
-    return fill(tmp_path_factory.mktemp("aoe"))
-
-
-@pytest.fixture(scope="module")
-def trained(folder: Path) -> Done:
-    done = run(folder, *DEV, "--json", out="model")
-    assert done.code == 0, done.err
-    return done
+folder, trained = train_command.folder, train_command.trained
 
 
 def killed_after(step: int, folder: Path, *arguments: str, out: str) -> None:

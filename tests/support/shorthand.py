@@ -2,6 +2,7 @@
 
 import ast
 import math
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,6 +16,8 @@ from pairkit import (
     RemoteError,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "data" / "sample"
 approx = pytest.approx
 parametrize = pytest.mark.parametrize
 raises = pytest.raises
