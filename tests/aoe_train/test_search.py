@@ -557,6 +557,12 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
         duplicates(made, against=tmp_path / "theirs")
     with config_error("min_cosine = 3: expected at most 1"):
         duplicates(made, min_cosine=3)
+    # The nearest text is the first one of its index.
+    for name, texts in (("one", TEXTS[:1]), ("two", TEXTS[1:2])):
+        build(texts, bert, tmp_path / name)
+    far = duplicates(tmp_path / "one", min_cosine=1, against=tmp_path / "two")
+    one, two = (np.load(tmp_path / name / "vectors.npy") for name in ("one", "two"))
+    assert far.highest == approx((one @ two.T).item(), abs=1e-6)
 
 
 def test_the_three_commands(bert, tmp_path):
