@@ -315,6 +315,14 @@ def test_split_sizes_and_seed():
     assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
 
 
+def test_a_split_may_have_fewer_rows_than_requested():
+    in_sixes = MANY.head(100).with_columns(
+        text1=pl.int_range(100).floordiv(6).cast(pl.String)
+    )
+    made = pairkit.split(in_sixes)
+    assert sizes(made) == {"train": 84, "validation": 6, "test": 10}
+
+
 def test_connected_pairs():
     text2 = pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2")
     ring = MANY.with_columns(text2=text2)
