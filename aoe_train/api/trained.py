@@ -169,8 +169,8 @@ class Trained(CommandResult):
             line += f": {TOO_FEW})" if too_few else ")"
         yield line
         for name, each in self._run.result.dev_sets.items():
-            now = "" if each.dev is None else f"{each.dev:.4f}, before "
-            yield f"  {name}: {each.metric} {now}{each.before:.4f}"
+            now = "" if each.dev is None else f"{each.dev:.4f}, "
+            yield f"  {name}: {each.metric} {now}before {each.before:.4f}"
         if dev <= before and not too_few:
             yield "no better than before training: try a lower --lr or another --preset"
 

@@ -120,7 +120,7 @@ def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
 def compare(
     model: Metrics, rival: Metrics, resamples: Resampling
 ) -> dict[str, Comparison]:
-    """Compare two models on every metric that isn't constant or undefined, with the same resamples."""
+    """Compare two models on every metric that is defined, and not the same constant, with the same resamples."""
     if model.n != rival.n:
         raise DataError(
             f"{model.n} examples against {rival.n}; a paired test needs the same examples"
@@ -133,8 +133,8 @@ def compare(
         difference = scores[name] - rival_scores[name]
         resampled = ours[name] - theirs[name]
         defined = resampled[~np.isnan(resampled)]
-        is_constant = not (np.ptp(ours[name]) or np.ptp(theirs[name]))
-        if np.isnan(difference) or not len(defined) or is_constant:
+        varies = np.ptp(ours[name]) or np.ptp(theirs[name])
+        if np.isnan(difference) or not len(defined) or not (varies or difference):
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
         two_sided = 2 * (tail + 1) / (len(defined) + 1)

@@ -74,10 +74,10 @@ _SIGNS = (
     re.compile(r"/issues/\d"),
     re.compile(r"/pull/\d"),
     re.compile(r"gh-\d"),
-    re.compile(r"issues? +(?:n\S{0,8} )?\d"),
-    re.compile(r"bugs? +(?:n\S{0,8} )?\d"),
-    re.compile(r"tickets? +(?:n\S{0,8} )?\d"),
-    re.compile(r"dup\w{0,12} (?:of|to) +\d"),
+    re.compile(r"issues? +(?:n\S{0,8} *)?\d"),
+    re.compile(r"bugs? +(?:n\S{0,8} *)?\d"),
+    re.compile(r"tickets? +(?:n\S{0,8} *)?\d"),
+    re.compile(r"dup\w{0,12} +(?:of|to) +\d"),
 )
 
 # A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
@@ -89,7 +89,8 @@ _POINTING_LABEL = re.compile(
 
 # Words similar to "duplicate" that aren't typos of it.
 _SIMILAR_WORDS = (
-    "duplication duplicating deduplicate duplex duplicates duplicated replicate"
+    "duplication duplicating duplicative duplicable duplicator duplicators duplicity duplicities"
+    " deduplicate deduplicates deduplicated duplex duplices replicate"
 )
 _NO_TYPO = frozenset(_SIMILAR_WORDS.split())
 # The word that a misspelling stands for, by its last letter; any other letter: the noun "duplicate".

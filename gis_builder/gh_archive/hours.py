@@ -77,7 +77,8 @@ def identity_of(path: Path) -> str | None:
         return None
     except OSError as error:
         raise DataError(
-            f"not readable ({error.strerror}); fix its permissions", path=path
+            f"not readable ({error.strerror}); check the path and its permissions",
+            path=path,
         ) from error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -277,7 +277,9 @@ def write_gis(
     Raises DataError with a remedy if there are no positives.
     """
     if not any(positives.values()):
-        raise DataError(_why_empty(statistics), path=out)
+        raise DataError(
+            _why_empty(statistics, run["settings"]["pair"]["relations"]), path=out
+        )
     all_positives = chain(*positives.values())
     crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
     rows = {}
@@ -294,17 +296,17 @@ def write_gis(
     return counts
 
 
-def _why_empty(statistics: Mapping[str, Any]) -> str:
+def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
+    """Why there is no positive, and what to do."""
     left_out = dict(statistics.get("rejected_issues", {}))
     left_out |= statistics.get("dropped_positives", {})
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    relations = [
-        relation for relation in Relation if f"relation_{relation}" in left_out
-    ]
-    if relations:
-        remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
+    found = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    if found:
+        wanted = [each for each in Relation if each in chosen or each in found]
+        remedy = f"give --relations={','.join(wanted)}"
     elif UNLIKELY_SAME in left_out:
         remedy = "lower --min-same-probability"
     elif left_out.keys() == {"text_too_short"}:

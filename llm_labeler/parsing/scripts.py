@@ -16,36 +16,51 @@ from pairkit.similarity import terms
 UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
-_SAME = {"HIRAGANA": "KANA", "KATAKANA": "KANA"}
+# The script of some first words of Unicode names: of "ー", of "々", and of signs such as "ʼ".
+_SCRIPT_OF_NAME = {
+    "HIRAGANA": "KANA",
+    "KATAKANA": "KANA",
+    "KATAKANA-HIRAGANA": "KANA",
+    "IDEOGRAPHIC": "CJK",
+    "MODIFIER": None,
+}
 # From this share on, a text may have a second script, such as English terms.
 _MIXED = 0.2
 _MOSTLY = 0.7  # difference in the share of a script from which texts are translations
 _SHORT = 3  # characters of abbreviations, which occur in any script
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
-_NOT = re.compile(r"\b(?:can(?:not|['’]t)|won['’]t|shan['’]t|(\w+)n['’]t)\b")
+_NOT = re.compile(r"\b(?:can(?:not|['’ʼ]t)|won['’ʼ]t|shan['’ʼ]t|(\w+)n['’ʼ]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
 _IGNORED = "PZC"  # Unicode categories: punctuation, separators, control characters
 # The ASCII characters of these categories.
 _IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")
+# Signs without which a text means something else: "1.5" (but not "1,500"), "-5", "C#".
+_MEANINGFUL = re.compile(
+    r"(?<=\d)(?:\.|,(?!\d{3}(?!\d)))(?=\d)|(?<!\w)-(?=\d)|(?<=[^\W\d_])#(?!\w)"
+)
 _ARTICLES = frozenset(("a", "an", "the"))
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")
+# "colour" and "centre", but not "four" and "street".
+_OUR = re.compile(r"(?<=\w\w)our")
+_TRE = re.compile(r"tre(?=s?$)")
 _BRITISH = (
-    ("our", "or"),
     ("ise", "ize"),
     ("isa", "iza"),
     ("isi", "izi"),
     ("yse", "yze"),
-    ("tre", "ter"),
 )
 
 
 def fold(sentence: str) -> str:
-    """A sentence in NFKC without case, punctuation and white space."""
+    """A sentence in NFKC without case, white space, control characters and punctuation without meaning."""
     folded = normalize("NFKC", sentence).casefold()
-    if folded.isascii():
+    meaningful = [match.start() for match in _MEANINGFUL.finditer(folded)]
+    if folded.isascii() and not meaningful:
         return _IGNORED_ASCII.sub("", folded)
     return "".join(
-        character for character in folded if category(character)[0] not in _IGNORED
+        character
+        for index, character in enumerate(folded)
+        if category(character)[0] not in _IGNORED or index in meaningful
     )
 
 
@@ -85,6 +100,7 @@ def stem(word: str) -> str:
     """A word without its English endings; short words and words with digits are unchanged."""
     if len(word) <= 3 or not word.isalpha():
         return word
+    word = _TRE.sub("ter", _OUR.sub("or", word))
     for british, american in _BRITISH:
         word = word.replace(british, american)
     for _ in range(2):  # things, thing; played, play
@@ -102,6 +118,9 @@ def is_other_script(candidate: str, text: str) -> bool:
     of_candidate = shares(candidate)
     if not of_text or not of_candidate:
         return False
+    if "KANA" in of_text:  # Japanese, which may be written in either
+        of_text = _with_kana_as_han(of_text)
+        of_candidate = _with_kana_as_han(of_candidate)
     main = max(of_text, key=of_text.__getitem__)
     if main not in of_candidate:
         return True
@@ -149,4 +168,4 @@ def _script(character: str) -> str | None:
     if not character.isalpha():
         return None
     first = name(character, "UNKNOWN").split(" ", 1)[0]
-    return _SAME.get(first, first)
+    return _SCRIPT_OF_NAME.get(first, first)

@@ -65,10 +65,12 @@ def test_p_values():
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
     assert compare(good, good, Resampling(999, 0))["spearman"].p == 1
-    # A metric that no resample changes says nothing.
-    some = MeanMetrics({"right": labels > 2, "always": np.ones(300)})
-    none = MeanMetrics({"right": labels > 3, "always": np.zeros(300)})
-    assert [*compare(some, none, Resampling(100, 0))] == ["right"]
+    # A metric that no resample changes is compared if it differs.
+    all_right = MeanMetrics({"right": np.ones(300), "same": np.ones(300)})
+    all_wrong = MeanMetrics({"right": np.zeros(300), "same": np.ones(300)})
+    assert compare(all_right, all_wrong, Resampling(999, 0)) == {
+        "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
+    }
 
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)

@@ -161,7 +161,8 @@ def read_bert(folder: Path, dtype: torch.dtype) -> PackedBert | None:
     from transformers import AutoConfig
 
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if config.hidden_size % config.num_attention_heads:
+    heads = config.num_attention_heads
+    if heads < 1 or config.hidden_size % heads:
         return None
     try:
         with safe_open(folder / _WEIGHTS, framework="pt") as file:
