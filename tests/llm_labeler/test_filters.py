@@ -215,6 +215,7 @@ NURSE = "The nurse gave the child two tablets yesterday."
             (QUESTION, "Which mountain is the highest of all?", "nothing_shared"),
             (BAKERY, "Certainly, happy to help today!", "nothing_shared"),
             (BAKERY, "At six the aged bakery shuts.", None),
+            (TEXT, "A doctor likes to read novels about old pirates.", "nothing_shared"),
             ("He runs fast.", "His running is speedy.", None),
             ("Who are you?", "Who might that be?", None),  # only stop words
             ("这本书很有意思。", "此书颇为有趣。", None),
@@ -223,6 +224,7 @@ NURSE = "The nurse gave the child two tablets yesterday."
         ("min_shared", 0.2, "negative", [
             (QUESTION, "A personal essay needs no fixed number of words.", None),
             (QUESTION, "Paris lies by the Seine.", "nothing_shared"),
+            (TEXT, "A doctor likes to read novels about old pirates.", None),
         ]),
     ],
 )  # fmt: skip
