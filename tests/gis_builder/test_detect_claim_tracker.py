@@ -199,6 +199,7 @@ def test_other_comments_leave_a_guess_valid(comment):
             #1 {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: Thanks! #1 has it.
             no {UNSURE} | ann 2: It turns out that the driver draws twice. | eve 1: Yes, see #1.
             no {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: I have read #1.
+            no {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: Thanks for that!
         A yes answers the last explanation
             #1 bob 5: Maybe a dup of #1? | ann 0.5: That makes sense, thanks! Closing.
             #1 bob 5: Maybe a dup of #1? | ann 0.5: Yes, indeed.
