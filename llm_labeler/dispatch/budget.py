@@ -1,14 +1,14 @@
 """The budget of a run, which all unfinished calls must fit into at their upper bounds.
 
-The bound of a call is a token per byte of its prompt plus the token limit of its answer. If
-a server counts more, the bounds of its LLM are raised by the largest excess, including that
-of stored answers. The number of concurrent calls to an LLM starts at one and doubles, so
-the first answer shows an excess. Unfinished calls together reserve at most a quarter of the
-rest of the budget (a single call may reserve more), so a limit can be exceeded only by the
-excess of a few calls.
+The bound of a call is a token per byte of its prompt plus the token limit of its
+answer. If a server counts more, the bounds of its LLM are raised by the largest excess,
+including that of stored answers. The number of concurrent calls to an LLM starts at one
+and doubles, so the first answer shows an excess. Unfinished calls together reserve at
+most a quarter of the rest of the budget (a single call may reserve more), so a limit
+can be exceeded only by the excess of a few calls.
 
-Costs are whole picodollars, since sums of floats drift. Prices with up to six decimals per
-million tokens are exact; finer ones are rounded up for each call.
+Costs are whole picodollars, since sums of floats drift. Prices with up to six decimals
+per million tokens are exact; finer ones are rounded up for each call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ PROMISE = (
     "rest of the budget."
 )
 PICODOLLARS = 10**12  # in a dollar
-# Unfinished calls together reserve at most the rest of the budget divided by this number.
+# Unfinished calls together reserve at most the rest of the budget divided by this
+# number.
 _RESERVED_DIVISOR = 4
 _NO_EXCESS = [Fraction(1)] * 3
 
@@ -135,7 +136,7 @@ def charge(
 
 
 class BudgetSpent(Exception):  # noqa: N818 - named after the event
-    """A call doesn't fit into the rest of the budget, even if unfinished calls cost nothing."""
+    """A call doesn't fit into the budget, even if unfinished calls cost nothing."""
 
     def __init__(self, limit: str) -> None:
         self.limit = limit
@@ -154,14 +155,15 @@ def check_prices(
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
-            f"--max-cost can't be checked: the price of {', '.join(unknown)} is unknown; give US"
-            f" dollars per million tokens, 0 if it is free, as --set {name}.price_in=X and"
-            f" --set {name}.price_out=Y, or limit with --max-tokens"
+            f"--max-cost can't be checked: the price of {', '.join(unknown)} is"
+            " unknown; give US dollars per million tokens, 0 if it is free,"
+            f" as --set {name}.price_in=X and --set {name}.price_out=Y,"
+            " or limit with --max-tokens"
         )
     if spent.unpriced:
         raise ConfigError(
-            f"--max-cost can't be checked: the price of {spent.unpriced} earlier calls is unknown;"
-            " limit with --max-tokens, or use another --work"
+            f"--max-cost can't be checked: the price of {spent.unpriced} earlier calls"
+            " is unknown; limit with --max-tokens, or use another --work"
         )
 
 
@@ -266,7 +268,7 @@ class Budget:
         return any(limit is not None for limit in self._limits[1:])
 
     def correct(self, counted: Spending, used: Spending) -> None:
-        """Replace the bound that calls of an earlier session were counted at by their usage."""
+        """Replace the counted bound of an earlier session's calls by their usage."""
         self.spent = self.spent.minus(counted.amounts).plus(used.amounts)
         self._freed.set()
 
@@ -290,7 +292,10 @@ class Budget:
         self._excess[llm] = excess
 
     def _may_begin(self, llm: str, amounts: Amounts) -> bool:
-        """Whether one more concurrent call is allowed: with limits, at most as many as were answered."""
+        """Whether one more concurrent call is allowed.
+
+        With limits, there are at most as many as were answered.
+        """
         _, max_tokens, max_picodollars = self._limits
         spends_tokens = max_tokens is not None and amounts.tokens
         spends_money = max_picodollars is not None and amounts.picodollars

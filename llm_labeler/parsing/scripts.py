@@ -16,7 +16,8 @@ from pairkit.similarity import terms
 UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
-# The script of some first words of Unicode names: of "ー", of "々", and of signs such as "ʼ".
+# The script of some first words of Unicode names: of "ー", of "々", and of signs such as
+# "ʼ".
 _SCRIPT_OF_NAME = {
     "HIRAGANA": "KANA",
     "KATAKANA": "KANA",
@@ -87,7 +88,7 @@ def _replace_ignored(text: str, replacement: str) -> str:
 
 
 def count_differing_words(first: Sequence[str], second: Sequence[str]) -> int:
-    """Number of words in only one sentence, with repeats; a replaced word counts twice."""
+    """Number of words in only one sentence; a replaced word counts twice."""
     common = Counter(first) & Counter(second)
     return len(first) + len(second) - 2 * common.total()
 
@@ -107,7 +108,7 @@ def order_similarity(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def stem(word: str) -> str:
-    """A word without English endings; short ones and those with digits are unchanged."""
+    """A word without English endings; short words and words with digits as they are."""
     if len(word) <= 3 or not word.isalpha():
         return word
     word = _TRE.sub("ter", _OUR.sub("or", word))
@@ -142,7 +143,7 @@ def is_other_script(candidate: str, text: str) -> bool:
 
 
 def is_translation(candidate: str, text: str) -> bool:
-    """Whether two texts are in different scripts, as translations and transliterations are."""
+    """Whether two texts are in different scripts, as translations are."""
     if len(candidate) <= _ABBREVIATION_LENGTH or (
         candidate.isascii() and text.isascii()
     ):
@@ -180,7 +181,7 @@ def script_shares(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def _script(character: str) -> str | None:
-    """A letter's script, from the first word of its Unicode name; None for other characters."""
+    """A letter's script, by the first word of its name; None for other characters."""
     if not character.isalpha():
         return None
     first = name(character, "UNKNOWN").split(" ", 1)[0]

@@ -1,4 +1,4 @@
-"""Find the sentence in a piece of an answer, without label, markup, quotes and remarks."""
+"""Find the sentence in a piece of an answer, without markup, quotes and remarks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from llm_labeler.records import Item, Polarity
 
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
+    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])"
+    r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
     r"|[。！？](?![\"”’」』)])"
 )
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
@@ -72,7 +73,8 @@ _UNDERSCORES = re.compile(r"(_{1,3})([^_](?:.*[^_])?)\1")
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _OPENERS = {")": "(", "）": "（", "]": "[", "】": "【", "}": "{"}
 _BEHIND = re.compile(
-    r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
+    r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+"
+    r"|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
 )
 _MAX_MATCHES = 12  # in one line
 _MAX_LAYERS = 5  # of quotes, labels and remarks around a sentence
@@ -85,7 +87,8 @@ _BRACKET_IN_FRONT = re.compile(
 )
 _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u23e9-\u23ff\ufe0f\u200d]"
 _ANY_EMOJI = re.compile(_EMOJI)
-# The lookbehinds keep a long run from being tried from each of its characters, in quadratic time.
+# The lookbehinds keep a long run from being tried from each of its characters, in
+# quadratic time.
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
@@ -167,14 +170,14 @@ class SourceText:
         return 5 * size_of(piece) >= 2 * self.size
 
     def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
-        """The match at the beginning of a piece; None if this text begins with the pattern, too."""
+        """The match at the beginning of a piece, unless this text has one, too."""
         match = pattern.match(piece)
         if match and pattern.match(self.text):
             return None
         return match
 
     def lacks(self, characters: str | re.Pattern[str]) -> bool:
-        """Whether this text has none of these characters, or no match of this pattern."""
+        """Whether this text has none of these characters or matches."""
         if isinstance(characters, str):
             return set(characters).isdisjoint(self.text)
         return characters.search(self.text) is None
@@ -222,7 +225,7 @@ def is_heading(piece: str, source: SourceText) -> bool:
 
 
 def names_answer(line: str) -> bool:
-    """Whether a line, or a sentence within it, begins with a label such as `Synonyms:`."""
+    """Whether a line, or a sentence in it, begins with a label such as `Synonyms:`."""
     starts = [0, *(stop.end() for stop in STOP.finditer(line))]
     labels = filter(None, (LABEL.match(line, start) for start in starts))
     return any(polarity_of(label.group()) for label in labels)
@@ -272,7 +275,7 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
 
 
 def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
-    """Split `source -> sentence` or `Original: … Antonym: …`; else the echo is empty."""
+    """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
     stem = source.text.rstrip(".!?。！？")
     beginning = text[: 60 + len(source.text)]
     if not stem or stem.casefold() not in beginning.casefold():
@@ -422,7 +425,7 @@ def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
 
 
 def _start_of_bracket(text: str, opener: str) -> int:
-    """Index of the bracket that the last character closes; of the last one if none fits."""
+    """Index of the bracket that the last character closes, or else of the last one."""
     closer = text[-1]
     depth = 0
     for index in range(len(text) - 1, -1, -1):

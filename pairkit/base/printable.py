@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 MAX_QUOTED = 300  # characters of quoted text in a message
 
-# Control characters except tab and newline; line separators; characters that reverse the
-# direction of a text; lone surrogates.
+# Control characters except tab and newline; line separators; characters that reverse
+# the direction of a text; lone surrogates.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _NOT_IN_TEXTS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Control and format characters and variation selectors, but no line ends and tabs. Python
-# and polars read these sets alike.
+# Control and format characters and variation selectors, but no line ends and tabs.
+# Python and polars read these sets alike.
 _INVISIBLES = (
     r"\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     r"\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
 INVISIBLE = f"[{_INVISIBLES}]"
 _INVISIBLE = re.compile(INVISIBLE)
-# These, white space, further characters without a shape, such as fillers and tags, and the
-# characters that replace lost ones.
+# These, white space, further characters without a shape, such as fillers and tags, and
+# the characters that replace lost ones.
 BLANK = (
     rf"[{_INVISIBLES}\s\x80-\x9f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufff0-\uffff"
     r"\U000e0000-\U000e0fff]"
@@ -41,10 +41,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-# Keys of LLM servers, code hosts, the Hub and clouds, by their prefixes and alphabets. Words
-# have no digits, and paths such as `hf_minilm_v2` have no long parts.
+# Keys of LLM servers, code hosts, the Hub and clouds, by their prefixes and alphabets.
+# Words have no digits (keys of the Hub neither, but a fixed length), and paths such as
+# `hf_minilm_v2` have no long parts.
 _KEY = re.compile(
-    r"""(?<![A-Za-z0-9_])(?=[\w.-]{0,99}\d)
+    r"""(?<![A-Za-z0-9_])(?=[\w.-]{0,99}\d|hf_[A-Za-z]{34})
     (?:
         (?:gsk|hf)_[A-Za-z0-9]{16}
         | gh[oprsu]_(?:\d+_)?[A-Za-z0-9]{16}
@@ -71,7 +72,7 @@ def is_blank(text: str) -> bool:
 
 
 def holds_no_text(text: str) -> bool:
-    """Whether a text has control characters but tab and line ends, or lone surrogates."""
+    """Whether a text has lone surrogates, or controls other than tab and line ends."""
     return _NOT_IN_TEXTS.search(text) is not None
 
 
@@ -141,13 +142,14 @@ def unescape_formulas(table: pl.DataFrame) -> pl.DataFrame:
 def without_apostrophes(text: pl.Expr) -> pl.Expr:
     """Texts without any apostrophes before the sign of a formula.
 
-    Texts compare equal with and without `escape_formulas`, also if a spreadsheet dropped
-    apostrophes.
+    Texts compare equal with and without `escape_formulas`, also if a spreadsheet
+    dropped apostrophes.
     """
     return text.str.replace(rf"^'+({_SIGN})", "${1}")
 
 
-# Unicode's limit for streams (UAX #15, D3); sorting the marks of one letter takes quadratic time.
+# Unicode's limit for streams (UAX #15, D3); sorting the marks of one letter takes
+# quadratic time.
 _MAX_MARKS = 30
 _LONG_RUNS = re.compile(rf"[^\w\s\x00-\x7f]{{{_MAX_MARKS + 1},}}+")
 
@@ -159,8 +161,8 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     return unicodedata.normalize(form, _LONG_RUNS.sub(_limit_marks, text))
 
 
-# Blanks, and characters in the full or half width of East Asian fonts; not the punctuation
-# that ends sentences and clauses there without a blank.
+# Blanks, and characters in the full or half width of East Asian fonts; not the
+# punctuation that ends sentences and clauses there without a blank.
 _WIDE = re.compile(
     "[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff02-\uff07\uff0a\uff0b\uff0d\uff0f-\uff19"
     "\uff1c-\uff1e\uff20-\uff3a\uff3c\uff3e-\uffdc]"
@@ -175,8 +177,8 @@ def same_width(text: str) -> str:
 def comparable(text: str) -> str:
     """The text without decomposed letters, odd widths and invisible characters.
 
-    NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in Chinese
-    and Japanese.
+    NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in
+    Chinese and Japanese.
     """
     visible = _INVISIBLE.sub("", text)
     if visible.isascii():

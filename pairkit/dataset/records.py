@@ -1,4 +1,7 @@
-"""The pair dataset, which the packages exchange as a folder; `docs/formats/dataset.md` describes it."""
+"""The pair dataset, which the packages exchange as a folder.
+
+`docs/formats/dataset.md` describes it.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,10 @@ _NO_ROWS = {
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 
-    `label_kind` is `binary` (integers 0 and 1) or `graded` (floats in [0, 5]) for all splits.
-    `labels` has the meaning of the labels and the counts of rows skipped by label; None if the
-    source had no labels. `bad_rows` are the rows left out because they lack a text or label.
+    `label_kind` is `binary` (integers 0 and 1) or `graded` (floats in [0, 5]) for all
+    splits. `labels` has the meaning of the labels and the counts of rows skipped by
+    label; None if the source had no labels. `bad_rows` are the rows left out because
+    they lack a text or label.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -235,7 +239,7 @@ def write_dataset(
 
 
 class DatasetFolder:
-    """Writes the folder of a dataset shard by shard, so that not all rows are in memory."""
+    """Writes the folder of a dataset shard by shard, to bound the rows in memory."""
 
     def __init__(self, out: Path, folder: Path) -> None:
         self._out = out
@@ -280,14 +284,15 @@ class DatasetFolder:
 
 @contextmanager
 def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """Yield a folder to fill; it replaces `out` when the block ends without an error."""
+    """Yield a folder to fill, which replaces `out` if the block ends without error."""
     with whole_folder(out) as folder:
         yield DatasetFolder(out, folder)
 
 
 PAIR = ("low text", "high text")  # columns, as `unordered` makes them
 
-_GRADE = 0.199  # of the scale: a grade of five, but for rounding; labels that are closer agree
+# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
+_GRADE = 0.199
 
 
 def label_scale(labels: pl.Series) -> float:
@@ -322,7 +327,8 @@ def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.
 # Columns of queries and search results to be judged, as `aoe sample-pairs` writes them.
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
 
-# Start of the columns with a result's rank for each candidate; null if it isn't a top result.
+# Start of the columns with a result's rank for each candidate; null if it isn't a top
+# result.
 RANK = "rank of "
 
 
@@ -368,7 +374,7 @@ def count_generated_rows(rows: pl.DataFrame) -> int:
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with known columns in known types; known columns of other types are dropped."""
+    """Rows with known columns in known types, or without them if they can't be cast."""
     columns = []
     for name in _TYPED:
         if name in rows.columns and _is_plain(rows.schema[name]):
@@ -419,7 +425,7 @@ _BAD_ROWS = {
 
 
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
-    """Each reason with its count and the first row as `file:row`; the most frequent first."""
+    """Reasons by frequency, each with its count and the first row as `file:row`."""
     first = pl.format("{}:{}", "file", "row").first()
     counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first=first)
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()

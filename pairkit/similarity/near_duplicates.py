@@ -2,16 +2,16 @@
 
 The similarity of two texts is the Jaccard similarity of their sets of triples of terms
 (words, or character bigrams; a shorter text is one unit). Texts whose MinHash sketches
-agree in a band are in one family, also indirectly. Within a family, all pairs at or above
-the threshold are joined. Lower thresholds have shorter bands, so that a pair at the
-threshold is in one family with probability 0.94 or more; a pair of similarity 0.9 is
-almost surely at a threshold of 0.8. The result depends only on the texts and the
-threshold, not on process, hash seed or order. A subset of the texts never has groups that
-the whole doesn't have.
+agree in a band are in one family, also indirectly. Within a family, all pairs at or
+above the threshold are joined. Lower thresholds have shorter bands, so that a pair at
+the threshold is in one family with probability 0.94 or more; a pair of similarity 0.9
+is almost surely at a threshold of 0.8. The result depends only on the texts and the
+threshold, not on process, hash seed or order. A subset of the texts never has groups
+that the whole doesn't have.
 
 Time and memory are linear in the number of texts, also for texts from one template;
-`jaccard_join` describes the exceptions. Each text takes about 50 bytes of memory, plus the
-memory for the largest family.
+`jaccard_join` describes the exceptions. Each text takes about 50 bytes of memory, plus
+the memory for the largest family.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
 
 
 def rows_of_band(threshold: float) -> int:
-    """The most sketch values per band that find enough of the pairs at the threshold."""
+    """The most sketch values per band that find most pairs at the threshold."""
     for rows in range(_MAX_ROWS, 1, -1):
         missed = (1 - threshold**rows) ** (_SKETCH // rows)
         if 1 - missed >= _MIN_RECALL:
@@ -149,7 +149,7 @@ def _equal_neighbours(hashes: Hashes) -> tuple[Indices, Indices]:
 
 
 def band_hashes(texts: Sequence[str], rows: int) -> Hashes:
-    """Hashes of the bands of each text's sketch, with `rows` values each; (band, text)."""
+    """Hashes of the bands of each text's sketch, with `rows` values each."""
     bands = _SKETCH // rows
     triples, ends = _shingles(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
@@ -167,20 +167,20 @@ def band_hashes(texts: Sequence[str], rows: int) -> Hashes:
 def near_identical(
     texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
 ) -> list[list[int]]:
-    """Sorted groups of two or more indices of texts that are near-identical or connected."""
+    """Sorted groups of two or more indices of near-identical or connected texts."""
     groups = near_identical_to(texts, threshold)
     return [members.tolist() for members in shared(groups)]
 
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
-    """The first text of each group of near-identical ones, in the order of the texts."""
+    """The first text of each group of near-identical ones, in their order."""
     return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
 
 
 def near_identical_to(
     texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
 ) -> Indices:
-    """The smallest index in each text's group; its own if it is in no group; (text,)."""
+    """The smallest index in each text's group, its own if it has none; (text,)."""
     first, has_words = _first_equal(texts)
     themselves = singletons(len(first))
     low = array("q")
@@ -207,7 +207,7 @@ def jaccard(set1: Hashes, set2: Hashes) -> float:
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """The index of the first equal text, and whether the text has words; (text,) both."""
+    """The index of the first equal text, and whether a text has words; both (text,)."""
     hashes = bytearray()
     for index in range(len(texts)):
         hashes += _text_hash(texts[index])
@@ -227,7 +227,7 @@ def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
 
 
 def _text_hash(text: str) -> bytes:
-    """A 128-bit hash of a text without case and repeated blanks; zeros without words."""
+    """A 128-bit hash of a text without case and repeated blanks; zeros if wordless."""
     plain = " ".join(text.lower().split())
     if not WORD.search(plain):
         return _NO_WORDS

@@ -295,6 +295,7 @@ def test_durations():
     lin_oauth_0123456789ab
     sk-ant-api03-Ab1cD2eF3gH4-iJ5k_L6m
     sk-lf-12345678-90ab-cdef-1234-567890abcdef
+    hf_abcdefghijklmnopqrstuvwxyzABCDEFGH
     gsk_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOP
     ghs_123456_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc
 """)
