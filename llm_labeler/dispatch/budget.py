@@ -1,13 +1,14 @@
-"""The budget of a run: a call is made only if it fits with all unfinished calls at their upper bounds.
+"""The budget of a run, which all unfinished calls must fit into at their upper bounds.
 
-The bound of a call is a token per byte of its prompt plus the token limit of its answer. If a server counts
-more, the bounds of its LLM are raised by the largest excess, including that of stored answers. The number of
-concurrent calls to an LLM starts at one and doubles, so the first answer shows an excess. Unfinished calls
-together reserve at most a quarter of the rest of the budget (a single call may reserve more), so a limit can
-be exceeded only by the excess of a few calls.
+The bound of a call is a token per byte of its prompt plus the token limit of its
+answer. If a server counts more, the bounds of its LLM are raised by the largest excess,
+including that of stored answers. The number of concurrent calls to an LLM starts at one
+and doubles, so the first answer shows an excess. Unfinished calls together reserve at
+most a quarter of the rest of the budget (a single call may reserve more), so a limit
+can be exceeded only by the excess of a few calls.
 
-Costs are whole picodollars, since sums of floats drift. Prices with up to six decimals per million tokens are
-exact; finer ones are rounded up for each call.
+Costs are whole picodollars, since sums of floats drift. Prices with up to six decimals
+per million tokens are exact; finer ones are rounded up for each call.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ PROMISE = (
     "bounds are raised; concurrent calls together reserve at most a quarter of the\n"
     "rest of the budget."
 )
-PICO = 10**12  # picodollars in a dollar
-_SHARE = 4  # unfinished calls reserve at most this fraction of the rest: a quarter
+PICODOLLARS = 10**12  # in a dollar
+# Unfinished calls together reserve at most the rest of the budget divided by this
+# number.
+_RESERVED_DIVISOR = 4
 _NO_EXCESS = [Fraction(1)] * 3
 
 # Consecutive questions that don't fit into the budget before a worker stops.
@@ -57,16 +60,19 @@ class Amounts(NamedTuple):
 
 def picodollars(cost: float) -> int:
     """US dollars as whole picodollars, rounded up after removing float noise."""
-    return min(MAX_AMOUNT, -(-round(cost * 1e15) // 1000))
+    femtodollars = round(min(cost, MAX_AMOUNT / PICODOLLARS) * 1e15)
+    return min(MAX_AMOUNT, -(-femtodollars // 1000))
 
 
 def money(cost: float | None) -> str:
-    """Format US dollars."""
+    """Format US dollars: cents, or four decimals below a dollar."""
     if cost is None:
         return "unknown"
     if not cost:
         return "$0"
-    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+    if cost < 0.0001:
+        return "<$0.0001"
+    return f"${cost:.2f}" if round(cost, 4) >= 1 else f"${cost:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class Spending:
     @property
     def known_cost(self) -> float:
         """US dollars of the calls with a known price."""
-        return self.picodollars / PICO
+        return self.picodollars / PICODOLLARS
 
     @property
     def cost(self) -> float | None:
@@ -130,7 +136,7 @@ def charge(
 
 
 class BudgetSpent(Exception):  # noqa: N818 - named after the event
-    """A call doesn't fit into the rest of the budget, even if unfinished calls cost nothing."""
+    """A call doesn't fit into the budget, even if unfinished calls cost nothing."""
 
     def __init__(self, limit: str) -> None:
         self.limit = limit
@@ -149,14 +155,15 @@ def check_prices(
     if unknown:
         name = f"llm.{unknown[0]}"
         raise ConfigError(
-            f"--max-cost can't be checked: the price of {', '.join(unknown)} is unknown; give US"
-            f" dollars per million tokens, 0 if it is free, as --set {name}.price_in=X and"
-            f" --set {name}.price_out=Y, or limit with --max-tokens"
+            f"--max-cost can't be checked: the price of {', '.join(unknown)} is"
+            " unknown; give US dollars per million tokens, 0 if it is free,"
+            f" as --set {name}.price_in=X and --set {name}.price_out=Y,"
+            " or limit with --max-tokens"
         )
     if spent.unpriced:
         raise ConfigError(
-            f"--max-cost can't be checked: the price of {spent.unpriced} earlier calls is unknown;"
-            " limit with --max-tokens, or use another --work"
+            f"--max-cost can't be checked: the price of {spent.unpriced} earlier calls"
+            " is unknown; limit with --max-tokens, or use another --work"
         )
 
 
@@ -177,7 +184,7 @@ class Budget:
     def __init__(self, settings: BudgetSettings, spent: Spending) -> None:
         max_picodollars = None
         if settings.max_cost is not None:
-            max_picodollars = int(Fraction(repr(settings.max_cost)) * PICO)
+            max_picodollars = int(Fraction(repr(settings.max_cost)) * PICODOLLARS)
         self._limits = (settings.max_requests, settings.max_tokens, max_picodollars)
         self.spent = spent.amounts
         self._reserved = Amounts()
@@ -209,14 +216,14 @@ class Budget:
         max_amounts = Amounts(1, max_usage.total, picodollars(cost or 0.0))
         excess = self._excess.get(llm, _NO_EXCESS)
         amounts = Amounts(*map(ceil, map(mul, max_amounts, excess)))
-        fits = self._fits(amounts, share=1 if in_bulk else _SHARE)
+        fits = self._fits(amounts, divisor=1 if in_bulk else _RESERVED_DIVISOR)
         if not fits or not (in_bulk or self._may_begin(llm, amounts)):
             return None
         self._reserved = self._reserved.plus(amounts)
         self._in_flight[llm] += 1
         return Reservation(llm, amounts, max_amounts)
 
-    def _fits(self, amounts: Amounts, share: int) -> bool:
+    def _fits(self, amounts: Amounts, divisor: int) -> bool:
         """Whether a call fits beside the unfinished calls."""
         used = self.spent.plus(self._kept_back)
         fits = True
@@ -229,7 +236,7 @@ class Budget:
             left = limit - used[index]
             if amount > left:
                 raise BudgetSpent(name)
-            allowed = left if name == "max_requests" else left // share
+            allowed = left if name == "max_requests" else left // divisor
             if reserved and reserved + amount > allowed:
                 fits = False
         return fits
@@ -261,7 +268,7 @@ class Budget:
         return any(limit is not None for limit in self._limits[1:])
 
     def correct(self, counted: Spending, used: Spending) -> None:
-        """Replace the bound that calls of an earlier session were counted at by their usage."""
+        """Replace the counted bound of an earlier session's calls by their usage."""
         self.spent = self.spent.minus(counted.amounts).plus(used.amounts)
         self._freed.set()
 
@@ -285,7 +292,10 @@ class Budget:
         self._excess[llm] = excess
 
     def _may_begin(self, llm: str, amounts: Amounts) -> bool:
-        """Whether one more concurrent call is allowed: with limits, at most as many as were answered."""
+        """Whether one more concurrent call is allowed.
+
+        With limits, there are at most as many as were answered.
+        """
         _, max_tokens, max_picodollars = self._limits
         spends_tokens = max_tokens is not None and amounts.tokens
         spends_money = max_picodollars is not None and amounts.picodollars

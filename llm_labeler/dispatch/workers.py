@@ -18,7 +18,7 @@ from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
 from llm_labeler.dispatch.budget import (
     MAX_MISFITS,
-    PICO,
+    PICODOLLARS,
     UNBILLED,
     Budget,
     BudgetSpent,
@@ -90,7 +90,7 @@ class Meter:
 
     def _note(self) -> str:
         spent = self._budget.spent  # of all sessions
-        cost = None if self.spent.unpriced else spent.picodollars / PICO
+        cost = None if self.spent.unpriced else spent.picodollars / PICODOLLARS
         note = f"{spent.tokens:,} tokens, cost {money(cost)}"
         counts = {
             "in flight": self.in_flight,

@@ -15,7 +15,7 @@ from unicodedata import category
 
 from llm_labeler.parsing.scripts import (
     UNSPACED,
-    differing,
+    count_differing_words,
     fold,
     is_other_script,
     order_similarity,
@@ -186,7 +186,10 @@ def _reject_copy(
     text_words = words(text)
     if order_similarity(candidate_words, text_words) >= settings.antonym_similarity:
         return "near_copy"
-    is_close = differing(candidate_words, text_words) < settings.min_differing_words
+    is_close = (
+        count_differing_words(candidate_words, text_words)
+        < settings.min_differing_words
+    )
     return "few_differing_words" if is_close else None
 
 

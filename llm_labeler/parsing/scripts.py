@@ -16,7 +16,8 @@ from pairkit.similarity import terms
 UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
 _BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
-# The script of some first words of Unicode names: of "ー", of "々", and of signs such as "ʼ".
+# The script of some first words of Unicode names: of "ー", of "々", and of signs such as
+# "ʼ".
 _SCRIPT_OF_NAME = {
     "HIRAGANA": "KANA",
     "KATAKANA": "KANA",
@@ -25,9 +26,10 @@ _SCRIPT_OF_NAME = {
     "MODIFIER": None,
 }
 # From this share on, a text may have a second script, such as English terms.
-_MIXED = 0.2
-_MOSTLY = 0.7  # difference in the share of a script from which texts are translations
-_SHORT = 3  # characters of abbreviations, which occur in any script
+_SECOND_SCRIPT_SHARE = 0.2
+# Texts are translations if the share of a script differs by more than this.
+_TRANSLATION_DIFFERENCE = 0.7
+_ABBREVIATION_LENGTH = 3  # characters; abbreviations occur in texts of any script
 _APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 _NOT = re.compile(r"\b(?:can(?:not|['’ʼ]t)|won['’ʼ]t|shan['’ʼ]t|(\w+)n['’ʼ]t)\b")
 _NOT_WORDS = {"can": "can not", "won": "will not", "sha": "shall not"}
@@ -52,41 +54,50 @@ _BRITISH = (
 
 
 def fold(sentence: str) -> str:
-    """A sentence in NFKC without case, white space, control characters and punctuation without meaning."""
-    folded = normalize("NFKC", sentence).casefold()
-    meaningful = [match.start() for match in _MEANINGFUL.finditer(folded)]
-    if folded.isascii() and not meaningful:
-        return _IGNORED_ASCII.sub("", folded)
-    return "".join(
-        character
-        for index, character in enumerate(folded)
-        if category(character)[0] not in _IGNORED or index in meaningful
-    )
+    """A sentence in NFKC without differences that don't change its meaning.
+
+    These are case, white space, control characters and most punctuation.
+    """
+    return _replace_ignored(normalize("NFKC", sentence).casefold(), "")
 
 
 def words(sentence: str) -> list[str]:
-    """The words of a sentence without case and punctuation; contracted negations are spelled out."""
+    """The words of a sentence without case and punctuation.
+
+    Contracted negations are spelled out.
+    """
     plain = normalize("NFKC", sentence).casefold()
     plain = _NOT.sub(
         lambda match: _NOT_WORDS.get(match[0][:3], f"{match[1]} not"), plain
     )
     plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
-    if plain.isascii():
-        return _IGNORED_ASCII.sub(" ", plain).split()
-    characters = [
-        " " if category(character)[0] in _IGNORED else character for character in plain
-    ]
-    return "".join(characters).split()
+    return _replace_ignored(plain, " ").split()
 
 
-def differing(first: Sequence[str], second: Sequence[str]) -> int:
-    """Number of words that are in only one sentence, with repeats; a replaced word counts twice."""
+def _replace_ignored(text: str, replacement: str) -> str:
+    """The text with a replacement of all characters without meaning."""
+    meaningful = {match.start() for match in _MEANINGFUL.finditer(text)}
+    if text.isascii() and not meaningful:
+        return _IGNORED_ASCII.sub(replacement, text)
+    return "".join(
+        replacement
+        if category(character)[0] in _IGNORED and index not in meaningful
+        else character
+        for index, character in enumerate(text)
+    )
+
+
+def count_differing_words(first: Sequence[str], second: Sequence[str]) -> int:
+    """Number of words in only one sentence; a replaced word counts twice."""
     common = Counter(first) & Counter(second)
     return len(first) + len(second) - 2 * common.total()
 
 
 def order_similarity(first: Sequence[str], second: Sequence[str]) -> float:
-    """Similarity of the word order of two sentences with the same words, in [0, 1]; 0 if a word differs."""
+    """Similarity in [0, 1] of the order of two sentences' words; 0 if a word differs.
+
+    Articles and English endings are ignored.
+    """
     left = [stem(word) for word in first if word not in _ARTICLES]
     right = [stem(word) for word in second if word not in _ARTICLES]
     if left == right:
@@ -97,7 +108,7 @@ def order_similarity(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def stem(word: str) -> str:
-    """A word without its English endings; short words and words with digits are unchanged."""
+    """A word without English endings; short words and words with digits as they are."""
     if len(word) <= 3 or not word.isalpha():
         return word
     word = _TRE.sub("ter", _OUR.sub("or", word))
@@ -114,41 +125,47 @@ def is_other_script(candidate: str, text: str) -> bool:
     """Whether `candidate` is in another script than `text`."""
     if candidate.isascii() and text.isascii():
         return False  # Latin, or no letters
-    of_text = shares(text)
-    of_candidate = shares(candidate)
+    of_text = script_shares(text)
+    of_candidate = script_shares(candidate)
     if not of_text or not of_candidate:
         return False
-    if "KANA" in of_text:  # Japanese, which may be written in either
+    if "KANA" in of_text:  # Japanese, which mixes kana and Chinese characters
         of_text = _with_kana_as_han(of_text)
         of_candidate = _with_kana_as_han(of_candidate)
     main = max(of_text, key=of_text.__getitem__)
     if main not in of_candidate:
         return True
     candidate_main = max(of_candidate, key=of_candidate.__getitem__)
-    return candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED
+    return (
+        candidate_main != main
+        and of_text.get(candidate_main, 0.0) < _SECOND_SCRIPT_SHARE
+    )
 
 
 def is_translation(candidate: str, text: str) -> bool:
-    """Whether two texts are in different scripts, as translations and transliterations are."""
-    if len(candidate) <= _SHORT or (candidate.isascii() and text.isascii()):
+    """Whether two texts are in different scripts, as translations are."""
+    if len(candidate) <= _ABBREVIATION_LENGTH or (
+        candidate.isascii() and text.isascii()
+    ):
         return False
-    of_text = _with_kana_as_han(shares(text))
-    of_candidate = _with_kana_as_han(shares(candidate))
+    of_text = _with_kana_as_han(script_shares(text))
+    of_candidate = _with_kana_as_han(script_shares(candidate))
     missing = [
         share - of_candidate.get(script, 0.0) for script, share in of_text.items()
     ]
-    return bool(of_candidate) and max(missing, default=0.0) > _MOSTLY
+    return bool(of_candidate) and max(missing, default=0.0) > _TRANSLATION_DIFFERENCE
 
 
 def _with_kana_as_han(scripts: dict[str, float]) -> dict[str, float]:
+    """The shares of scripts, with kana counted as Chinese characters."""
     kana = scripts.pop("KANA", 0.0)
     if kana:
         scripts["CJK"] = scripts.get("CJK", 0.0) + kana
     return scripts
 
 
-def shares(text: str) -> dict[str, float]:
-    """Share of each script, by words, or by letters in scripts without spaces."""
+def script_shares(text: str) -> dict[str, float]:
+    """Share of each script, by words, or by letters for the scripts in `_BY_LETTER`."""
     counts: Counter[str] = Counter()
     last: str | None = None
     for character in normalize("NFKC", text):
@@ -164,7 +181,7 @@ def shares(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=4096)
 def _script(character: str) -> str | None:
-    """A letter's script, from the first word of its Unicode name; None for other characters."""
+    """A letter's script, by the first word of its name; None for other characters."""
     if not character.isalpha():
         return None
     first = name(character, "UNKNOWN").split(" ", 1)[0]

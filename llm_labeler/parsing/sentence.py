@@ -1,4 +1,4 @@
-"""Decide whether a piece of an answer is a sentence; remove its label, markup, quotes and remarks."""
+"""Find the sentence in a piece of an answer, without markup, quotes and remarks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from llm_labeler.records import Item, Polarity
 
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
+    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])"
+    r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
     r"|[。！？](?![\"”’」』)])"
 )
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
@@ -50,6 +51,7 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = '"“”„「」«»'
+_INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _CLOSER = {
     "“": "”",
     "„": "“",
@@ -61,9 +63,18 @@ _CLOSER = {
     "'": "'",
     "`": "`",
 }
+# Emphasis, and the products and powers that are none, in the group.
+_STARS = re.compile(
+    r"((?<=\d)\*{1,2}(?=\d|[A-Za-z]\b)|(?<=\b[A-Za-z])\*(?=\d|[A-Za-z]\b))"
+    r"|\*{1,3}(?=\S)|(?<=\S)\*{1,3}"
+)
+_UNDERSCORES = re.compile(r"(_{1,3})([^_](?:.*[^_])?)\1")
+# An underscore at the beginning or end of a word.
+_OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _OPENERS = {")": "(", "）": "（", "]": "[", "】": "【", "}": "{"}
 _BEHIND = re.compile(
-    r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
+    r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+"
+    r"|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
 )
 _MAX_MATCHES = 12  # in one line
 _MAX_LAYERS = 5  # of quotes, labels and remarks around a sentence
@@ -76,12 +87,16 @@ _BRACKET_IN_FRONT = re.compile(
 )
 _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u23e9-\u23ff\ufe0f\u200d]"
 _ANY_EMOJI = re.compile(_EMOJI)
-# The lookbehinds keep a long run from being tried from each of its characters, in quadratic time.
+# The lookbehinds keep a long run from being tried from each of its characters, in
+# quadratic time.
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
 def side_of(name: str) -> str | None:
-    """The reason to drop the value of a JSON key or a column; "" if it is a sentence, None if unknown."""
+    """The reason to drop the value of a JSON key or a column.
+
+    "" if the value is a sentence, None if that is unknown.
+    """
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
     if ECHO_NAME.match(plain):
         return "echo"
@@ -119,7 +134,7 @@ def size_of(piece: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The text asked about, and what was requested: the number and the polarity of sentences, if given."""
+    """The text asked about, and the number and polarity of the requested sentences."""
 
     text: str
     folded: str
@@ -155,14 +170,14 @@ class SourceText:
         return 5 * size_of(piece) >= 2 * self.size
 
     def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
-        """The match at the beginning of a piece; None if this text begins with the pattern, too."""
+        """The match at the beginning of a piece, unless this text has one, too."""
         match = pattern.match(piece)
         if match and pattern.match(self.text):
             return None
         return match
 
     def lacks(self, characters: str | re.Pattern[str]) -> bool:
-        """Whether this text has none of these characters, or no match of this pattern."""
+        """Whether this text has none of these characters or matches."""
         if isinstance(characters, str):
             return set(characters).isdisjoint(self.text)
         return characters.search(self.text) is None
@@ -210,7 +225,7 @@ def is_heading(piece: str, source: SourceText) -> bool:
 
 
 def names_answer(line: str) -> bool:
-    """Whether a line, or a sentence within it, begins with a label such as `Synonyms:`."""
+    """Whether a line, or a sentence in it, begins with a label such as `Synonyms:`."""
     starts = [0, *(stop.end() for stop in STOP.finditer(line))]
     labels = filter(None, (LABEL.match(line, start) for start in starts))
     return any(polarity_of(label.group()) for label in labels)
@@ -228,7 +243,7 @@ def lead_end(piece: str, source: SourceText) -> int:
 
 
 def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
-    """The items of one piece of an answer: its sentence, an echo before it, and remarks after it."""
+    """The items of one piece of an answer: an echo, its sentence, and remarks."""
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []
@@ -260,17 +275,19 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
 
 
 def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
-    """Split `source -> sentence` or `Original: … Antonym: …`; the echo is empty without either."""
-    stem = source.text.rstrip(".!?。！？").casefold()
-    beginning = text[: 60 + len(source.text)].casefold()
-    if not stem or stem not in beginning:
+    """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
+    stem = source.text.rstrip(".!?。！？")
+    beginning = text[: 60 + len(source.text)]
+    if not stem or stem.casefold() not in beginning.casefold():
         return "", text
-    index = beginning.index(stem)
-    before = text[:index].rstrip("\"'“‘「*_ ")
+    repeated = re.search(re.escape(stem), beginning, re.IGNORECASE)
+    if repeated is None:
+        return "", text
+    before = text[: repeated.start()].rstrip("\"'“‘「*_ ")
     if before and not before.endswith(_COLONS):
         return "", text
 
-    end = index + len(stem)
+    end = repeated.end()
     after = text[end:]
     rest = after.lstrip(" \"”'’」*_.!?。/|;,")
     link = _LINK.match(after)
@@ -288,9 +305,10 @@ def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
 def without_emphasis(text: str, source: SourceText) -> str:
     """Remove bold and italic marks, and emojis at both ends."""
     if source.lacks("*") and not BOLD_LABEL.match(text):
-        text = re.sub(r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}", "", text)
-    if len(text) > 2 and text[0] == text[-1] == "_":
-        text = text.strip("_")
+        text = _STARS.sub(r"\1", text)
+    emphasised = _UNDERSCORES.fullmatch(text)
+    if emphasised and not _OUTER_UNDERSCORE.search(emphasised[2]):
+        text = emphasised[2]
     if _ANY_EMOJI.search(source.text):
         return text
     return _EMOJIS.sub("", text) or text
@@ -325,22 +343,26 @@ def unquoted(text: str) -> str:
         if _are_a_pair(body[0], body[-1], inner):
             return inner if ENDED.search(inner) else inner + stop
 
-    # A quote at one end only.
+    # A quote at one end only; after a digit it is a mark of inches or seconds.
     quotes = set(_QUOTES)
     if text[:1] in _QUOTES and quotes.isdisjoint(text[1:]):
         return text[1:].strip()
-    if text[-1:] in _QUOTES and quotes.isdisjoint(text[:-1]):
+    is_unit = text[-1:] == '"' and text[-2:-1].isdigit()
+    if text[-1:] in _QUOTES and quotes.isdisjoint(text[:-1]) and not is_unit:
         return text[:-1].strip()
     return text
 
 
 def _are_a_pair(opener: str, closer: str, inner: str) -> bool:
-    """Whether the quotes around a text belong together, as no other quote in it closes the first."""
+    """Whether no other quote in the text closes the first of the quotes around it."""
+    if closer == "’":
+        inner = _INNER_APOSTROPHE.sub("", inner)
     index = inner.find(closer)
     if index < 0:
         return True
     if opener != closer:
-        return opener in inner[:index] or closer == "’"
+        is_apostrophe = closer == "’" and opener not in inner
+        return is_apostrophe or opener in inner[:index]
     before = inner[:index][-1:]
     is_apostrophe = before.isalnum() and inner[index + 1 : index + 2].isalnum()
     return is_apostrophe or before.isspace()
@@ -378,7 +400,7 @@ def _is_whole(quoted: str, source: SourceText) -> bool:
 
 
 def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
-    """Split off a remark after a sentence: in brackets, after a dash, or a sentence about sentences."""
+    """Split off a remark: in brackets, after a dash, or a sentence about sentences."""
     split = (
         _split_bracket(text, source)
         or _split_behind_sign(text, source)
@@ -390,7 +412,7 @@ def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
 def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
     bare = text.rstrip('.。!?;, *_"”')
     opener = _OPENERS.get(bare[-1:], "")
-    start = bare.rfind(opener) if opener else -1
+    start = _start_of_bracket(bare, opener) if opener else -1
     if start <= 1 or not source.lacks("()（）[]【】{}"):
         return None
     sentence = text[:start].rstrip()
@@ -400,6 +422,17 @@ def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
     if is_behind or source.is_remark(inner) or is_translation(inner, sentence):
         return sentence, text[start:]
     return None
+
+
+def _start_of_bracket(text: str, opener: str) -> int:
+    """Index of the bracket that the last character closes, or else of the last one."""
+    closer = text[-1]
+    depth = 0
+    for index in range(len(text) - 1, -1, -1):
+        depth += (text[index] == closer) - (text[index] == opener)
+        if not depth:
+            return index
+    return text.rfind(opener)
 
 
 def _split_behind_sign(text: str, source: SourceText) -> tuple[str, str] | None:

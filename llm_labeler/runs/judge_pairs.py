@@ -42,7 +42,7 @@ from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.openai_api.channel import run_anywhere
-from pairkit.base.printable import inert
+from pairkit.base.printable import escape_formulas
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart, work_beside
 from pairkit.dataset.labels import LabelRules
@@ -318,7 +318,11 @@ def _write_csv(path: Path, rows: pl.DataFrame) -> None:
     ]
     table = rows.select("split", "text1", "text2", GIVEN, "judged", "confidence")
     table = table.with_columns(pl.Series("votes", votes, pl.String))
-    write_bytes(path, inert(table).write_csv().encode("utf-8", "replace"), private=True)
+    write_bytes(
+        path,
+        escape_formulas(table).write_csv().encode("utf-8", "replace"),
+        private=True,
+    )
 
 
 class _PairDecision(NamedTuple):

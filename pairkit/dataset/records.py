@@ -1,4 +1,7 @@
-"""The pair dataset, which the packages exchange as a folder; `docs/formats/dataset.md` describes it."""
+"""The pair dataset, which the packages exchange as a folder.
+
+`docs/formats/dataset.md` describes it.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.base.cli.result_table import ResultTable, html_table
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json, write_text
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import SCORE_MAX, LabelsRead, describe_labels
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 
@@ -25,10 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
-_SHOWN = 5  # rows in a notebook
-_SHOWN_CHARS = 200  # characters of each text
-
-_REPR_CHARS = 1000
+_SHOWN_ROWS = 5  # in a notebook
+_SHOWN_CHARS = 200  # of each text in a notebook
+_MAX_REPR = 1000  # characters
 
 LabelKind = Literal["binary", "graded"]
 # The heading and format of the mean label.
@@ -38,14 +41,23 @@ MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {
 }
 
 
+_NO_ROWS = {
+    "split": pl.String,
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.Int64,
+}
+
+
 # Without `eq`, as frames can't be compared by ==.
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 
-    `label_kind` is `binary` (integers 0 and 1) or `graded` (floats in [0, 5]) for all splits.
-    `labels` has the meaning of the labels and the counts of rows skipped by label; None if the
-    source had no labels. `bad_rows` are the rows left out because they lack a text or label.
+    `label_kind` is `binary` (integers 0 and 1) or `graded` (floats in [0, 5]) for all
+    splits. `labels` has the meaning of the labels and the counts of rows skipped by
+    label; None if the source had no labels. `bad_rows` are the rows left out because
+    they lack a text or label.
     """
 
     splits: Mapping[str, pl.DataFrame]
@@ -67,6 +79,8 @@ class PairDataset:
 
         An existing column of this name becomes `source_split`.
         """
+        if not self.splits:
+            return pl.DataFrame(schema=_NO_ROWS)
         return join_frames(
             [named_split(frame, name) for name, frame in self.splits.items()]
         )
@@ -92,11 +106,11 @@ class PairDataset:
             f"{name} {frame.height:,}" for name, frame in self.splits.items()
         )
         text = f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}"
-        return one_line(text, _REPR_CHARS)
+        return one_line(text, _MAX_REPR)
 
     def _repr_html_(self) -> str:
         begins = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
-        few = self.rows.head(_SHOWN).select("split", begins, "label")
+        few = self.rows.head(_SHOWN_ROWS).select("split", begins, "label")
         counts = self.table()._repr_html_()
         return counts + html_table(few.columns, few.rows(), words=range(3))
 
@@ -114,11 +128,14 @@ def in_split_order(splits: Iterable[str]) -> list[str]:
 
 
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
-    """Rows with the column `split` first; an existing one becomes `source_split`."""
-    if "split" in frame.columns:
-        frame = frame.drop("source_split", strict=False).rename(
-            {"split": "source_split"}
-        )
+    """Rows with the column `split` first.
+
+    An existing one becomes `source_split`, or `source_source_split` if that exists.
+    """
+    name = "split"
+    while name in frame.columns:
+        name = f"source_{name}"
+    frame = frame.rename({"split": name}, strict=False)
     return frame.select(pl.lit(split).alias("split"), pl.all())
 
 
@@ -143,7 +160,7 @@ def as_json(column: pl.Series) -> pl.Series:
 
 
 def as_written(column: pl.Series) -> pl.Series:
-    """Values as texts; whole numbers without the `.0` that spreadsheets and missing values add."""
+    """Values as texts; whole numbers without the `.0` that spreadsheets add."""
     texts = column.cast(pl.String, strict=False)
     if column.dtype.is_float():
         return texts.str.replace(r"\.0$", "")
@@ -151,7 +168,7 @@ def as_written(column: pl.Series) -> pl.Series:
 
 
 def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of all frames; columns of types that don't fit together become texts."""
+    """The rows of all frames; columns without a common type become texts."""
     try:
         return pl.concat(frames, how="diagonal_relaxed")
     except pl.exceptions.PolarsError:
@@ -195,7 +212,7 @@ def shard_path(
 def card_files(
     configs: Mapping[str, Mapping[str, pl.DataFrame | int]],
 ) -> dict[str, dict[str, str]]:
-    """The file patterns of the card from rows or their numbers; a split without rows has no file."""
+    """The card's file patterns from rows or their numbers; none for empty splits."""
     files: dict[str, dict[str, str]] = {}
     for config, splits in configs.items():
         files[config] = {}
@@ -222,7 +239,7 @@ def write_dataset(
 
 
 class DatasetFolder:
-    """Writes the folder of a dataset shard by shard, so that not all rows are in memory."""
+    """Writes the folder of a dataset shard by shard, to bound the rows in memory."""
 
     def __init__(self, out: Path, folder: Path) -> None:
         self._out = out
@@ -267,14 +284,15 @@ class DatasetFolder:
 
 @contextmanager
 def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """Yield a folder to fill; it replaces `out` when the block ends without an error."""
+    """Yield a folder to fill, which replaces `out` if the block ends without error."""
     with whole_folder(out) as folder:
         yield DatasetFolder(out, folder)
 
 
 PAIR = ("low text", "high text")  # columns, as `unordered` makes them
 
-_GRADE = 0.199  # of the scale: a grade of five, but for rounding; labels that are closer agree
+# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
+_GRADE = 0.199
 
 
 def label_scale(labels: pl.Series) -> float:
@@ -289,7 +307,10 @@ def labels_differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
 
 
 def differs_from_first(scale: float) -> pl.Expr:
-    """Whether the first row of a row's pair has a label that differs from the row's, as in `labels_differ`."""
+    """Whether a row's label differs from that of the first row of its pair.
+
+    The least difference is that of `labels_differ`.
+    """
     label = pl.col("label")
     first = label.first().over(PAIR)
     return (label - first).abs() > _GRADE * scale
@@ -303,11 +324,12 @@ def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.
     return low.alias(low_name), high.alias(high_name)
 
 
+# Columns of queries and search results to be judged, as `aoe sample-pairs` writes them.
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
-"""Columns of queries and search results to be judged, as `aoe sample-pairs` writes them."""
 
+# Start of the columns with a result's rank for each candidate; null if it isn't a top
+# result.
 RANK = "rank of "
-"""Start of the columns with the rank of a result for each candidate; null if not among the first ones."""
 
 
 def is_search(rows: pl.DataFrame) -> bool:
@@ -326,9 +348,8 @@ _TEXTS = (
     "relation",
     "negative_kind",
 )
-_TYPES = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
-WRITTEN_BY = ("llms", "prompt_hashes")
-"""Columns of datasets with generated texts."""
+_TYPED = (*_TEXTS, "confidence")
+WRITTEN_BY = ("llms", "prompt_hashes")  # columns of datasets with generated texts
 _EVIDENCE = ("kind", "url", "who", "when")
 
 
@@ -353,14 +374,28 @@ def count_generated_rows(rows: pl.DataFrame) -> int:
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with known columns in known types; known columns of other types are dropped."""
+    """Rows with known columns in known types, or without them if they can't be cast."""
     columns = []
-    for name, dtype in _TYPES.items():
+    for name in _TYPED:
         if name in rows.columns and _is_plain(rows.schema[name]):
-            columns.append(rows[name].cast(dtype, strict=False))
+            column = rows[name]
+            columns.append(as_written(column) if name in _TEXTS else _numbers(column))
     if "evidence" in rows.columns:
         columns += _typed_evidence(rows["evidence"])
-    return rows.drop(*_TYPES, "evidence", strict=False).with_columns(columns)
+    return rows.drop(*_TYPED, "evidence", strict=False).with_columns(columns)
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """The numbers of a column; other values become null, with a warning."""
+    numbers = column.cast(pl.Float64, strict=False)
+    others = column.filter(numbers.is_null() & column.is_not_null()).cast(pl.String)
+    others = others.filter(others.str.strip_chars() != "")
+    if len(others):
+        example = one_line(others[0])
+        note_once(
+            "%s: values that are not numbers are left out: %s", column.name, example
+        )
+    return numbers
 
 
 def _is_plain(dtype: DataType | DataTypeClass) -> bool:
@@ -390,14 +425,14 @@ _BAD_ROWS = {
 
 
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
-    """Each reason with its count and the first row as `file:row`; the most frequent first."""
+    """Reasons by frequency, each with its count and the first row as `file:row`."""
     first = pl.format("{}:{}", "file", "row").first()
     counts = bad.group_by("reason", maintain_order=True).agg(pl.len(), first=first)
     yield from counts.sort("len", descending=True, maintain_order=True).iter_rows()
 
 
 def format_bad_rows(bad: pl.DataFrame) -> str:
-    """The counts by reason in words."""
+    """The counts by reason as text."""
     reasons = []
     for reason, count, first in by_reason(bad):
         place = one_line(first) if count == 1 else f"the first is {one_line(first)}"
@@ -406,7 +441,7 @@ def format_bad_rows(bad: pl.DataFrame) -> str:
 
 
 def join_bad_rows(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
-    """The bad rows of several tables as one; None stands for none."""
+    """The bad rows of several tables as one; a table may be None."""
     tables = [frame for frame in frames if frame is not None]
     return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *tables])
 
@@ -418,7 +453,7 @@ def report_bad_rows(bad: pl.DataFrame) -> None:
 
 
 def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
-    """Write the rows that were left out to `OUT.bad-rows.jsonl`, and log its name; no file without such rows."""
+    """Write rows that were left out to `OUT.bad-rows.jsonl`, and log its name."""
     if bad is not None and bad.height:
         out = out.resolve() if out.name in ("", "..") else out
         path = out.with_name(f"{out.name}.bad-rows.jsonl")

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import APOSTROPHES, inert, one_line
+from pairkit.base.printable import APOSTROPHES, escape_formulas, one_line
 from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
@@ -48,7 +48,7 @@ def table_bytes(
         return rows.write_ndjson().encode()
     nested = [column for column in rows.iter_columns() if column.dtype.is_nested()]
     flat = rows.with_columns(map(as_json, nested))
-    safe = flat if raw else inert(flat)
+    safe = flat if raw else escape_formulas(flat)
     if header and not safe.equals(flat):
         safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
     separator = "\t" if ending == ".tsv" else ","

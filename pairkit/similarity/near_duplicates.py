@@ -1,14 +1,17 @@
 """Near-duplicates: MinHash finds candidate families, exact Jaccard similarity decides.
 
-The similarity of two texts is the Jaccard similarity of their sets of triples of terms (words, or character
-bigrams; a shorter text is one unit). Texts whose MinHash sketches agree in a band are in one family, also
-indirectly. Within a family, all pairs at or above the threshold are joined. A pair of similarity 0.9 is in
-one family almost surely, of 0.8 with probability 0.95. The result depends only on the texts and the
-threshold, not on process, hash seed or order. A subset of the texts never has groups that the whole doesn't
-have.
+The similarity of two texts is the Jaccard similarity of their sets of triples of terms
+(words, or character bigrams; a shorter text is one unit). Texts whose MinHash sketches
+agree in a band are in one family, also indirectly. Within a family, all pairs at or
+above the threshold are joined. Lower thresholds have shorter bands, so that a pair at
+the threshold is in one family with probability 0.94 or more; a pair of similarity 0.9
+is almost surely at a threshold of 0.8. The result depends only on the texts and the
+threshold, not on process, hash seed or order. A subset of the texts never has groups
+that the whole doesn't have.
 
-Time and memory are linear in the number of texts, also for texts from one template; `jaccard_join` describes
-the exceptions. Each text takes about 50 bytes of memory, plus the memory for the largest family.
+Time and memory are linear in the number of texts, also for texts from one template;
+`jaccard_join` describes the exceptions. Each text takes about 50 bytes of memory, plus
+the memory for the largest family.
 """
 
 from __future__ import annotations
@@ -49,12 +52,13 @@ MULTIPLIERS = np.array(
 )
 
 _LOG = logging.getLogger(__name__)
-_BANDS = 16
-_ROWS = 8  # of a band
+_SKETCH = 128  # values of a text's MinHash sketch
+_MAX_ROWS = 8  # of a band
+_MIN_RECALL = 0.94  # of pairs at the threshold
 _SEED = 20240621
-# Bytes of each band's hashes in memory, before they are written to disk.
-_IN_MEMORY = 4 << 20
-_FEW = 8  # families up to this size are compared pair by pair
+# Bytes of all bands' hashes in memory, before they are written to disk.
+_IN_MEMORY = 64 << 20
+_SMALL_FAMILY = 8  # families up to this size are compared pair by pair
 _NO_WORDS = bytes(16)
 
 
@@ -105,16 +109,27 @@ def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     return mixed(triples), ends
 
 
-def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
-    """Sorted groups of texts whose sketches agree in a band, directly or through others."""
+def rows_of_band(threshold: float) -> int:
+    """The most sketch values per band that find most pairs at the threshold."""
+    for rows in range(_MAX_ROWS, 1, -1):
+        missed = (1 - threshold**rows) ** (_SKETCH // rows)
+        if 1 - missed >= _MIN_RECALL:
+            return rows
+    return 1
+
+
+def families(texts: TextSequence, rows: Indices, threshold: float) -> Iterator[Indices]:
+    """Sorted groups of texts that share a band, directly or through others."""
+    band_rows = rows_of_band(threshold)
+    bands = _SKETCH // band_rows
     with write_errors(Path(gettempdir())), ExitStack() as opened:
         files = [
-            opened.enter_context(SpooledTemporaryFile(_IN_MEMORY))
-            for _ in range(_BANDS)
+            opened.enter_context(SpooledTemporaryFile(_IN_MEMORY // bands))
+            for _ in range(bands)
         ]
         for start in range(0, len(rows), CHUNK):
             batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
-            for file, hashes in zip(files, band_hashes(batch), strict=True):
+            for file, hashes in zip(files, band_hashes(batch, band_rows), strict=True):
                 file.write(hashes.tobytes())
         groups = NumberedGroups(singletons(len(rows)))
         for file in files:
@@ -133,16 +148,17 @@ def _equal_neighbours(hashes: Hashes) -> tuple[Indices, Indices]:
     return order[same], order[same + 1]
 
 
-def band_hashes(texts: Sequence[str]) -> Hashes:
-    """Hashes of the bands of each text's sketch, (band, text)."""
+def band_hashes(texts: Sequence[str], rows: int) -> Hashes:
+    """Hashes of the bands of each text's sketch, with `rows` values each."""
+    bands = _SKETCH // rows
     triples, ends = _shingles(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
-        triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
+        triples, offsets, num_perm=bands * rows, seed=_SEED
     )
     values = np.array(matrix.to_rows(), np.uint64)
-    sketches = values.reshape(len(ends), _BANDS, _ROWS)
-    hashes = np.zeros((_BANDS, len(ends)), np.uint64)
+    sketches = values.reshape(len(ends), bands, rows)
+    hashes = np.zeros((bands, len(ends)), np.uint64)
     for row_of_bands in sketches.T:
         hashes = mixed(hashes + row_of_bands + MULTIPLIERS[0])
     return hashes
@@ -151,29 +167,29 @@ def band_hashes(texts: Sequence[str]) -> Hashes:
 def near_identical(
     texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
 ) -> list[list[int]]:
-    """Sorted groups of two or more indices of near-identical texts, directly or through others."""
+    """Sorted groups of two or more indices of near-identical or connected texts."""
     groups = near_identical_to(texts, threshold)
     return [members.tolist() for members in shared(groups)]
 
 
 def without_near_duplicates(texts: Sequence[str]) -> list[str]:
-    """The first text of each group of near-identical ones, in the order of the texts."""
+    """The first text of each group of near-identical ones, in their order."""
     return [texts[index] for index in np.unique(near_identical_to(texts)).tolist()]
 
 
 def near_identical_to(
     texts: TextSequence, threshold: float = DEFAULT_THRESHOLD
 ) -> Indices:
-    """The smallest index in each text's group; its own if it is in no group; (text,)."""
+    """The smallest index in each text's group, its own if it has none; (text,)."""
     first, has_words = _first_equal(texts)
     themselves = singletons(len(first))
     low = array("q")
     high = array("q")
     distinct = np.flatnonzero(has_words & (first == themselves))
-    for family in families(texts, distinct):
+    for family in families(texts, distinct, threshold):
         members = family.tolist()
         sets = list(shingle_sets(texts[member] for member in members))
-        for one, other in _tied(sets, threshold):
+        for one, other in _similar_sets(sets, threshold):
             low.append(members[one])
             high.append(members[other])
     groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
@@ -185,16 +201,16 @@ def near_identical_to(
 
 
 def jaccard(set1: Hashes, set2: Hashes) -> float:
-    """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
+    """The Jaccard similarity of two arrays without repeats; 0 if one is empty."""
     common = len(np.intersect1d(set1, set2, assume_unique=True))
     return common / (len(set1) + len(set2) - common) if common else 0.0
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
-    """The index of the first equal text, and whether the text has words; (text,) both."""
+    """The index of the first equal text, and whether a text has words; both (text,)."""
     hashes = bytearray()
-    for text in iter(texts):
-        hashes += _text_hash(text)
+    for index in range(len(texts)):
+        hashes += _text_hash(texts[index])
     digests = np.frombuffer(hashes, np.uint64).reshape(-1, 2)
     half, other_half = digests.T
     has_words = (half != 0) | (other_half != 0)
@@ -211,16 +227,18 @@ def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
 
 
 def _text_hash(text: str) -> bytes:
-    """A 128-bit hash of a text's words without case and blanks; zeros if there are none."""
+    """A 128-bit hash of a text without case and repeated blanks; zeros if wordless."""
     plain = " ".join(text.lower().split())
     if not WORD.search(plain):
         return _NO_WORDS
     return blake2b(plain.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]:
-    """Pairs of indices that connect all similar sets."""
-    if len(sets) <= _FEW:
+def _similar_sets(
+    sets: Sequence[Hashes], threshold: float
+) -> Iterator[tuple[int, int]]:
+    """Pairs of indices that connect all sets at or above the threshold."""
+    if len(sets) <= _SMALL_FAMILY:
         for (low, set1), (high, set2) in combinations(enumerate(sets), 2):
             if jaccard(set1, set2) >= threshold:
                 yield low, high

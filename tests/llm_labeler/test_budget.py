@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import (
+    MAX_AMOUNT,
     Budget,
     BudgetSpent,
     Spending,
@@ -47,6 +48,7 @@ def test_costs_in_picodollars_are_exact(prompt, completion, micro):
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
     # A double has 15 digits, so the cost of an expensive call may be rounded up.
     assert exact <= picodollars(cost) <= exact + 1 + exact // 10**15
+    assert picodollars(1e300) == picodollars(float("inf")) == MAX_AMOUNT
     # To 15 digits, then up.
     assert [*map(picodollars, (0.1 + 0.2, 1.1e-12, 4e-13))] == [
         3 * 10**11,
@@ -113,8 +115,11 @@ def test_a_call_that_is_not_awaited_counts_at_its_plain_bound():
     cost, expected
     None | unknown
     0.0 | $0
-    4e-05 | $0.0000
+    4e-05 | <$0.0001
+    0.0001 | $0.0001
     0.5 | $0.5000
+    0.99994 | $0.9999
+    0.99999 | $1.00
     1.0 | $1.00
     12.345 | $12.35
 """)

@@ -31,6 +31,7 @@ EITHER = [  # of both polarities
     kept |  | A physician handed the child 2 pills the day before.
     echo |  | The doctor gave the child two tablets yesterday.
     echo |  | the doctor gave the child two tablets, yesterday!!
+    echo | The hall holds 1,500 people. | The hall holds 1500 people.
     no_letters |  | 2 + 2 = 4 (100 %), 5 - 3 = 2! 1 + 1 = 2
     markup_only |  | https://example.org/doctor/child/tablets
     markup_only |  | [doctor](https://example.org/tablets)
@@ -54,6 +55,11 @@ EITHER = [  # of both polarities
     kept | ²³ ²³ ²³ | Squares and cubes.
     wrong_script | There is a bug in PyTorch | 这个 bug 在 PyTorch 里
     wrong_script | 北京的医院非常大 | 東京の病院はとても大きいです
+    # Japanese is written in kana, in Chinese characters, or in both.
+    kept | 障害発生の報告 | サーバーがダウンした
+    kept | サーバーの障害 | 障害発生
+    wrong_script | 障害が発生した | The server is down
+    wrong_script | サーバーがダウンした | The server went down
     kept | Beta blockers lower pressure | β-blockers lower blood pressure
     kept | The opposite of the word hot is cold. | The opposite of the word cold is hot, too.
     """),
@@ -97,6 +103,14 @@ NEGATIVE = [
     near_copy | The colour is organised. | The color is organized.
     near_copy | He doesn't know. | He does not know.
     near_copy | She can't swim. | She cannot swim.
+    near_copy | She canʼt swim. | She can not swim.
+    # Signs within numbers and names have a meaning, those between thousands don't.
+    kept | Version 1.5 is out now. | Version 15 is out now.
+    kept | It was -5 degrees. | It was 5 degrees.
+    kept | She writes C#. | She writes C.
+    kept | They like the tour. | They like the tor.
+    # not "near_copy", as "four" isn't a British spelling
+    unchanged | It lasted four hours. | It lasted for hours.
     near_copy | He likes the dog. | He liked a dog.
     kept | He failed to reach the top. | He reached the top.
     kept | Das Wasser ist nicht warm. | Das Wasser ist warm.

@@ -320,6 +320,14 @@ def test_a_limit_reached_before_the_answer_is_reported(raw):
         我是一个学生。 | 你是一个学生。
         Ich kann morgen nicht helfen. | Leider kann ich morgen nicht helfen.
         Dr. Smith lives on St. John Ave. | On St. John Ave. is where Dr. Smith lives.
+        Two times three is six. | 2*3 makes 6
+        The area is their product. | a*b is the area
+        Two to the third is eight. | 2**3 is 8
+        The screen is 15". | The display measures 15"
+        The screen is 15 inches. | The display measures 15"
+        Yes differs from no. | ‘Yes’ is not ‘no’
+        first_ comes before init. | __init__ runs first_
+        The method precedes main. | __init__ precedes __main__
     """),
     ],
 )
@@ -429,6 +437,30 @@ SISTERS = "It belongs to two sisters."
 )
 def test_the_sentences_of_small_answers(raw, text, expected):
     assert kept(raw, text) == expected
+
+
+@parametrize(
+    "raw, text, expected",
+    [
+        ("I like it (very much (really))", "I enjoy it a lot", ["I like it"]),
+        ("Someone *plays* **the** guitar", TEXT, ["Someone plays the guitar"]),
+        ("他**非常**喜欢音乐", "他很爱听音乐", ["他非常喜欢音乐"]),
+        ("__Someone plays__", TEXT, ["Someone plays"]),
+        ("_Set the_field to 1_", "Put 1 in it", ["Set the_field to 1"]),
+        (
+            "‘Someone doesn’t play the dogs’ song’",
+            TEXT,
+            ["Someone doesn’t play the dogs’ song"],
+        ),
+        (
+            "Der große weiße Spaß heißt Straße -> Die kleine graue Gasse ist öde.",
+            "Der große weiße Spaß heißt Straße.",
+            ["Die kleine graue Gasse ist öde."],
+        ),
+    ],
+)
+def test_marks_and_remarks_are_removed_whole(raw, text, expected):
+    assert kept(f"1. {raw}", text) == expected
 
 
 def test_a_paragraph_is_split_by_the_sentences_of_the_text():

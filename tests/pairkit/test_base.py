@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -16,15 +17,20 @@ from pairkit.base.cli import progress as module
 from pairkit.base.cli.progress import Display, duration
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.printable import (
+    APOSTROPHES,
+    comparable,
+    escape_formulas,
     holds_no_text,
-    inert,
+    is_blank,
     normalize,
     one_line,
     printable,
+    unescape_formulas,
     without_apostrophes,
 )
 from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
+from pairkit.dataset.table_files import table_bytes
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import config_error, each_line, parametrize, raises, table
 
@@ -129,6 +135,13 @@ def test_one_line():
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301, None) == "x" * 301
+    assert one_line(" " * 1300 + "error") == "error"
+    assert one_line("a" + " " * 1199 + "b" * 500) == "a " + "b" * 297 + "…"
+    assert one_line("x " * 1000) == "x " * 149 + "x…"
+    assert one_line("x " * 200, 400) == "x " * 199 + "x"
+    assert all(map(is_blank, ("", " \ufeff", "\U000e0020", "\ufffd")))
+    assert comparable("a\x00b") == "ab"
+    assert comparable("a\x00bé") == "abé"
 
 
 @given(st.text(st.characters(codec=None)))
@@ -161,9 +174,9 @@ _SIGNS = st.text(alphabet="'=+-@\t\r\n＝＋－＠ ab", max_size=6)
 
 
 @given(st.lists(_SIGNS | st.text(max_size=5), min_size=1, max_size=8))
-def test_inert_and_back(texts):
+def test_formulas_are_escaped_and_back(texts):
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    sheet = inert(rows)
+    sheet = escape_formulas(rows)
     assert not any(
         text[:1] in tuple("=+-@\t\r\n＝＋－＠")
         for text in sheet["text"].to_list()
@@ -175,6 +188,18 @@ def test_inert_and_back(texts):
     ] == texts
     plain = without_apostrophes(pl.col("text"))
     assert sheet.select(plain).equals(rows.select(plain))
+
+
+def test_formulas_in_categories_and_names_that_differ_by_an_apostrophe():
+    formula = "=cmd|' /C calc'!A0"
+    for dtype in (pl.Categorical, pl.Enum([formula, "x"])):
+        rows = pl.DataFrame({"a": pl.Series([formula, "x"], dtype=dtype)})
+        assert escape_formulas(rows)["a"].to_list() == [f"'{formula}", "x"]
+        plain = rows.filter(pl.col("a") != formula)
+        assert table_bytes(Path("a.csv"), plain) == b"a\nx\n"
+    names = ["'=a", "=a", APOSTROPHES]
+    table = pl.DataFrame([["'=1"], ["''=1"], [1]], names)
+    assert unescape_formulas(table).rows(named=True) == [{"'=a": "=1", "=a": "'=1"}]
 
 
 def drawn(table, width):
@@ -268,6 +293,11 @@ def test_durations():
     glpat-abcdefghij12345678
     AKIAIOSFODNN7EXAMPLE
     lin_oauth_0123456789ab
+    sk-ant-api03-Ab1cD2eF3gH4-iJ5k_L6m
+    sk-lf-12345678-90ab-cdef-1234-567890abcdef
+    hf_abcdefghijklmnopqrstuvwxyzABCDEFGH
+    gsk_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOP
+    ghs_123456_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc
 """)
 def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (
@@ -283,3 +313,8 @@ def test_messages_and_records_have_no_keys(tmp_path, key):
 def test_ordinary_words_are_no_keys():
     text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
     assert str(ConfigError(text)) == text
+    paths = (
+        "data/gsk_2024_trials.csv, my_hf_model_2024_base, models/hf_minilm_v2_finetuned,"
+        " sk-learn-contrib-2024, pk_customers_2024_11"
+    )
+    assert str(ConfigError(paths)) == paths

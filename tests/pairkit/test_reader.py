@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import pairkit
+from pairkit.dataset.records import PairDataset, typed_rows
 from tests.published import REAL, real_data, write_pairs
 from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
@@ -235,6 +236,29 @@ def test_tables_by_split(caplog):
     datasets = pytest.importorskip("datasets")
     by_split = datasets.DatasetDict(validation=_hub(), train=_hub())
     assert [*pairkit.read(by_split).splits] == ["train", "validation"]
+
+
+def test_earlier_splits_and_empty_datasets():
+    earlier = pl.DataFrame(pair("a", "b") | {"split": "x", "source_split": "y"})
+    frame = PairDataset({"train": earlier}, "made up").rows
+    assert frame.select("split", "source_split", "source_source_split").rows() == [
+        ("train", "y", "x")
+    ]
+    assert PairDataset({}, "made up").rows.is_empty()
+    assert "made up" in PairDataset({}, "made up")._repr_html_()
+
+
+def test_a_confidence_that_is_not_a_number_is_reported(caplog):
+    confidences = pl.Series("confidence", ["0.5", "rather high", None, " "])
+    assert typed_rows(confidences.to_frame())["confidence"].to_list() == [
+        0.5,
+        None,
+        None,
+        None,
+    ]
+    assert "confidence: values that are not numbers are left out: rather high" in (
+        caplog.text
+    )
 
 
 @parametrize(

@@ -178,6 +178,7 @@ WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
                 cluster | 7 | "7"
                 cluster | None | None
                 number1 | 7 | "7"
+                number1 | 7.0 | "7"
                 confidence | "0.5" | 0.5
                 confidence | much | None
                 evidence | WHOLE | WHOLE

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from pairkit.base.errors import ConfigError, PairkitError, shell, spoken
 from pairkit.base.extras import can_run, missing
-from pairkit.base.printable import half_escaped, one_line, printable, without_keys
+from pairkit.base.printable import escape_surrogates, one_line, printable, without_keys
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -108,7 +108,7 @@ def print_json(result: Mapping[str, Any]) -> None:
     """Print a JSON object on one line of stdout; numbers must be finite."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
-    sys.stdout.write(half_escaped(text) + "\n")
+    sys.stdout.write(escape_surrogates(text) + "\n")
     sys.stdout.flush()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pairkit.base.errors import ConfigError, PairkitError
-from pairkit.base.printable import half_escaped, without_keys
+from pairkit.base.printable import escape_surrogates, without_keys
 
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
 # Errors of torch and numpy that hide the system's.
@@ -115,7 +115,7 @@ def write_json(path: Path, value: Any) -> None:
         sort_keys=True,
         ensure_ascii=False,
     )
-    write_text(path, without_keys(half_escaped(text)) + "\n")
+    write_text(path, without_keys(escape_surrogates(text)) + "\n")
 
 
 @contextmanager

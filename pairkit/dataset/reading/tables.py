@@ -17,7 +17,7 @@ import polars.selectors as cs
 
 from pairkit.base.batched import batched
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import as_before_inert, one_line
+from pairkit.base.printable import one_line, unescape_formulas
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import (
     MAX_LINE_BYTES,
@@ -136,11 +136,11 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
-        return as_before_inert(read_separated(path, header=header))
+        return unescape_formulas(read_separated(path, header=header))
     with readable(path, suffix[1:], *POLARS_ERRORS):
         table = _READERS[suffix](path)
     table.columns = column_names(table.columns)
-    return as_before_inert(table)
+    return unescape_formulas(table)
 
 
 def format_of(path: Path) -> str:
