@@ -298,21 +298,20 @@ def write_gis(
 
 def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
     """Why there is no positive, and what to do."""
-    left_out = dict(statistics.get("rejected_issues", {}))
-    left_out |= statistics.get("dropped_positives", {})
-    if not left_out:
+    dropped = statistics.get("dropped_positives", {})
+    if not dropped:
         return "no duplicates found; crawl or import more issues"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    found = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+    remedies = []
+    found = [relation for relation in Relation if f"relation_{relation}" in dropped]
     if found:
         wanted = [each for each in Relation if each in chosen or each in found]
-        remedy = f"give --relations={','.join(wanted)}"
-    elif UNLIKELY_SAME in left_out:
-        remedy = "lower --min-same-probability"
-    elif left_out.keys() == {"text_too_short"}:
-        remedy = "lower text.min_words and text.min_chars"
-    else:
-        remedy = "crawl or import more issues"
+        remedies.append(f"give --relations={','.join(wanted)}")
+    if UNLIKELY_SAME in dropped:
+        remedies.append("lower --min-same-probability")
+    if "text_too_short" in dropped:
+        remedies.append("lower text.min_words and text.min_chars")
+    remedy = " or ".join(remedies) or "crawl or import more issues"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 
