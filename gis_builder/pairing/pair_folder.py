@@ -90,8 +90,8 @@ repository repeat are removed; images are replaced by their alternative text;
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
 and e-mail addresses by `[email]` (listed below), login names in paths and prompts and names before e-mail
-addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; repeated blank
-lines are removed. Code stays.
+addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; blanks at line
+ends and repeated blank lines are removed, also in code.
 """
 
 _SECRETS = f"""
