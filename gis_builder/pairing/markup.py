@@ -353,7 +353,7 @@ def _replace_in_prose(
     replacement: Callable[[str, re.Match[str]], str | None],
 ) -> tuple[str, int]:
     """Replace the matches outside inline code, except those without a replacement, and count them."""
-    pieces = []
+    pieces: list[str] = []
     position = count = 0
     for match in pattern.finditer(_with_hidden_code(text)):
         words = replacement(text, match)
@@ -367,7 +367,7 @@ def _replace_in_prose(
 
 def _with_hidden_code(text: str) -> str:
     """The text with all of its inline code as backticks."""
-    pieces = []
+    pieces: list[str] = []
     position = 0
     for start, end in inline_code(text) if "`" in text else ():
         pieces += (text[position:start], "`" * (end - start))
