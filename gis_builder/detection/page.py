@@ -90,7 +90,7 @@ def mask(text: str) -> str:
         text = _blank(text, _hidden(text))
         text = _blank(text, _tagged(text))
     if "`" in text:
-        text = _blank(text, _inline_code(text))
+        text = _blank(text, inline_code(text))
     if "~~" in text:
         text = _blank(text, _struck(text))
     if has_any(text, ("{", "[", "<", "bq.", "bc.", ">>>")):
@@ -206,7 +206,7 @@ def _tagged(text: str) -> Iterator[Span]:
         yield start, len(text)
 
 
-def _inline_code(text: str) -> Iterator[Span]:
+def inline_code(text: str) -> Iterator[Span]:
     """Spans from each run of backticks to the next run of the same length on its line."""
     runs = [match.span() for match in _TICKS_OR_BREAK.finditer(text)]
     partners: list[int | None] = [None] * len(runs)

@@ -62,6 +62,8 @@ _COLOUR_BEFORE = re.compile(
 )
 _COLOUR_LENGTHS = (3, 6)
 _PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
+# The anchor of an issue's first post, which links to the issue itself: "#issue-2601234567".
+_FIRST_POST = re.compile(r"issue(?:-\d+)?", re.IGNORECASE)
 _LANDED_AFTER = re.compile(
     r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE
 )
@@ -214,7 +216,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
         repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
         rest = match["url_rest"]
         is_pull = match["url_kind"].lower() == "pull"
-        is_anchored = "#" in rest and not rest.endswith("#issue")
+        _, hash_sign, anchor = rest.partition("#")
+        is_anchored = bool(hash_sign) and _FIRST_POST.fullmatch(anchor) is None
         ref = IssueRef(repo, int(match["url_number"]))
         return Reference(ref, start, end, is_anchored, is_pull)
     if match["repo"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,14 +14,14 @@ _DAY_OR_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-([0-9]{1,2}))?")
 _HOUR = timedelta(hours=1)
 # The first hour of today's schema; earlier events have no texts.
 _FIRST = datetime(2015, 1, 1, tzinfo=UTC)
-# The last hour with all events; most later hours lack some.
-_LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
+# The last hour with all events; later hours lack most of them.
+LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 
 
 def hours_between(text: str) -> list[str]:
     """The names of all hours of a range, such as `2015-01-01-0`, in order."""
-    start, end = _ends(text)
+    start, end = _first_and_last(text)
     if end < start:
         raise ConfigError(
             f"hours = {text}: the range ends before it starts; expected the earlier time first"
@@ -43,13 +42,13 @@ def hours_between(text: str) -> list[str]:
 
 def lacks_events(text: str) -> bool:
     """Whether a range ends after the last hour for which the archive is complete."""
-    _, end = _ends(text)
-    return end > _LAST_COMPLETE
+    _, end = _first_and_last(text)
+    return end > LAST_COMPLETE
 
 
 def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
     """The existing files of these hours, with their identities; names may have two digits of the hour."""
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    names = _names_in(folder)
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
@@ -59,6 +58,18 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
                 files[hour] = (path, identity)
                 break
     return files
+
+
+def _names_in(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir()}
+    except FileNotFoundError:  # the rows of its files may have been read before
+        return set()
+    except OSError as error:
+        raise DataError(
+            f"not readable as a folder ({error.strerror}); check the path and its permissions",
+            path=folder,
+        ) from error
 
 
 def identity_of(path: Path) -> str | None:
@@ -82,18 +93,24 @@ def identity_of(path: Path) -> str | None:
         ) from error
 
 
-def _ends(text: str) -> tuple[datetime, datetime]:
+def _first_and_last(text: str) -> tuple[datetime, datetime]:
+    """The first and the last hour of a range."""
     first, dots, last = text.partition("..")
     return _parse(text, first, 0), _parse(text, last if dots else first, 23)
 
 
 def _parse(text: str, part: str, default_hour: int) -> datetime:
     match = _DAY_OR_HOUR.fullmatch(part.strip())
-    if match:
-        with suppress(ValueError):
-            day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
-            return day.replace(hour=int(match[2]) if match[2] else default_hour)
-    raise ConfigError(
-        f"hours = {text}: expected days or hours, such as 2015-01-01..2015-12-31 or"
-        " 2015-01-01-0..2015-01-01-5"
-    )
+    if match is None:
+        raise ConfigError(
+            f"hours = {text}: expected days or hours, such as 2015-01-01..2015-12-31 or"
+            " 2015-01-01-0..2015-01-01-5"
+        )
+    try:
+        day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
+        return day.replace(hour=int(match[2]) if match[2] else default_hour)
+    except ValueError as error:
+        raise ConfigError(
+            f"hours = {text}: {match[0]} doesn't exist; expected a day of the calendar,"
+            " and an hour from 0 to 23"
+        ) from error

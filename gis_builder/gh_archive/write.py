@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gis_builder.gh_archive.archive_rows import HourTally
-from gis_builder.gh_archive.hours import lacks_events
+from gis_builder.gh_archive.hours import LAST_COMPLETE, lacks_events
 from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
 from gis_builder.pairing.pair_folder import (
     POSITIVE_ROWS,
@@ -28,7 +28,7 @@ from gis_builder.store import IssuePair, IssueRef, IssueText
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.records import card_files, dataset_folder
+from pairkit.dataset.records import DatasetFolder, card_files, dataset_folder
 from pairkit.similarity.groups import Indices
 
 _SHARD_ROWS = 50_000
@@ -52,7 +52,7 @@ _COVERAGE = """
 {without}
 """
 _INCOMPLETE = """
-**After 2025-05-23 the archive lacks most events.** A duplicate is missing from the dataset if its closing,
+**After {last_complete} the archive lacks most events.** A duplicate is missing from the dataset if its closing,
 its closing comment or its original is missing from the archive.
 """
 
@@ -69,21 +69,8 @@ def write_archive(
     detail: Path,
 ) -> dict[str, Any]:
     """Write the dataset like `write_gis`, but in shards; `detail` gets the counts of all repositories."""
-    pairs = combined.pairs
-    texts = combined.texts
-    seed = combined.settings.seed
     months = by_month(hours, tallies)
-    table = pairs.table.with_columns(split=pl.Series(drawn.split_of))
-    table = table.sort("hash", "first", "second")
-    rows_of = {}
-    positives = {}
-    counted = {}
-    for split in drawn.missing:
-        rows = table.filter(pl.col("split") == SPLITS.index(split))
-        rows_of[split] = rows["place"].to_numpy()
-        positive_rows = rows.filter(pl.col("label") == 1)
-        positives[split] = positive_rows["place"].to_numpy()
-        counted[split] = [counted_columns(pl.DataFrame(schema=ROWS))]
+    rows, positives = _ordered_rows(combined.pairs.table, drawn)
     if not any(map(len, positives.values())):
         raise DataError(
             "no pairs: these hours contain no duplicate with its original"
@@ -91,50 +78,91 @@ def write_archive(
             " working folder lists the dropped issues and pairs)",
             path=out,
         )
-
-    def labelled_frame(split: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
-        frame = make_rows(chunk, texts_of(chunk), seed)
-        counted[split].append(counted_columns(frame))
-        return frame
-
-    def positive_frame(_: str, chunk: Sequence[IssuePair]) -> pl.DataFrame:
-        return make_positive_rows(chunk, texts_of(chunk), seed)
-
-    def texts_of(chunk: Sequence[IssuePair]) -> Mapping[IssueRef, IssueText]:
-        return texts.of(ref for pair in chunk for ref in (pair.first, pair.second))
-
     with dataset_folder(out) as folder:
-        for config, rows_of_config, make_frame, schema in (
-            ("default", rows_of, labelled_frame, ROWS),
-            ("positive", positives, positive_frame, POSITIVE_ROWS),
-        ):
-            for split, indices in rows_of_config.items():
-                shards = _chunks(indices, _SHARD_ROWS)
-                for number, shard in enumerate(shards):
-                    frames = (
-                        make_frame(split, pairs.at(part.tolist()))
-                        for part in _chunks(shard, _FRAME_ROWS)
-                    )
-                    folder.add_frames(
-                        config, split, frames, schema, number, len(shards)
-                    )
-        columns = {split: pl.concat(frames) for split, frames in counted.items()}
+        columns = _write_rows(folder, combined, rows)
+        _write_positive_rows(folder, combined, positives)
         counts = row_counts(columns, max_repositories=_MAX_NAMED)
         counts |= statistics
         counts["months"] = months
         sizes = {split: len(indices) for split, indices in positives.items()}
         card = gis_card(counts, card_files({"default": sizes, "positive": sizes}))
-        by_repository = [
-            repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
-            for split, rows in columns.items()
-        ]
-        write_parquet(detail, pl.concat(by_repository))
         folder.finish(
             card=with_coverage(card, counts, run["settings"]),
             statistics=counts,
             run=run,
         )
+    by_repository = [
+        repository_counts(frame).select(pl.lit(split).alias("split"), pl.all())
+        for split, frame in columns.items()
+    ]
+    write_parquet(detail, pl.concat(by_repository))
     return counts
+
+
+def _ordered_rows(
+    pairs: pl.DataFrame, drawn: DrawnNegatives
+) -> tuple[dict[str, Indices], dict[str, Indices]]:
+    """The indices of all pairs and of the positives of each split, in the order of its rows."""
+    ordered = pairs.with_columns(split=pl.Series(drawn.split_of))
+    ordered = ordered.sort("hash", "first", "second")
+    rows = {}
+    positives = {}
+    for split in drawn.missing:
+        own = ordered.filter(pl.col("split") == SPLITS.index(split))
+        rows[split] = own["place"].to_numpy()
+        positives[split] = own.filter(pl.col("label") == 1)["place"].to_numpy()
+    return rows, positives
+
+
+def _write_rows(
+    folder: DatasetFolder, combined: CombinedBuckets, rows: Mapping[str, Indices]
+) -> dict[str, pl.DataFrame]:
+    """Write the configuration `default`; returns the columns of each split that are counted."""
+    columns = {}
+    for split, indices in rows.items():
+        counted = [counted_columns(pl.DataFrame(schema=ROWS))]
+        shards = _chunks(indices, _SHARD_ROWS)
+        for number, shard in enumerate(shards):
+            frames = _row_frames(combined, shard, counted)
+            folder.add_frames("default", split, frames, ROWS, number, len(shards))
+        columns[split] = pl.concat(counted)
+    return columns
+
+
+def _row_frames(
+    combined: CombinedBuckets, shard: Indices, counted: list[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """The rows of a shard; adds their counted columns to `counted`."""
+    for pairs, texts in _loaded(combined, shard):
+        frame = make_rows(pairs, texts, combined.settings.seed)
+        counted.append(counted_columns(frame))
+        yield frame
+
+
+def _write_positive_rows(
+    folder: DatasetFolder, combined: CombinedBuckets, positives: Mapping[str, Indices]
+) -> None:
+    """Write the configuration `positive`."""
+    for split, indices in positives.items():
+        shards = _chunks(indices, _SHARD_ROWS)
+        for number, shard in enumerate(shards):
+            frames = (
+                make_positive_rows(pairs, texts, combined.settings.seed)
+                for pairs, texts in _loaded(combined, shard)
+            )
+            folder.add_frames(
+                "positive", split, frames, POSITIVE_ROWS, number, len(shards)
+            )
+
+
+def _loaded(
+    combined: CombinedBuckets, shard: Indices
+) -> Iterator[tuple[list[IssuePair], Mapping[IssueRef, IssueText]]]:
+    """The pairs of a shard with their texts, as many at once as fit in memory."""
+    for part in _chunks(shard, _FRAME_ROWS):
+        pairs = combined.pairs.at(part.tolist())
+        refs = (ref for pair in pairs for ref in (pair.first, pair.second))
+        yield pairs, combined.texts.of(refs)
 
 
 def _chunks(places: Indices, size: int) -> list[Indices]:
@@ -220,7 +248,9 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
             f"\n{count:,} events lack the author's association with the repository; for them, the owner and"
             " everyone who pushed to it count as members."
         )
-    incomplete = _INCOMPLETE if lacking else ""
+    incomplete = ""
+    if lacking:
+        incomplete = _INCOMPLETE.format(last_complete=LAST_COMPLETE.date())
     return _COVERAGE.format(
         table=table(header, rows), incomplete=incomplete, without=without
     )

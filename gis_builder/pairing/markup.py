@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from html import unescape
 
-from gis_builder.detection.page import fences
+from gis_builder.detection.page import fences, inline_code
 from gis_builder.detection.phrase_codes import Span
 
 # Words without meaning if the reference after them is removed.
@@ -36,6 +36,9 @@ _NEEDING_WORDS = """
     will would
 """
 _NEEDING = frozenset(_NEEDING_WORDS.split())
+# After these words a reference is the subject of a clause: "I think #12 broke this".
+_BEFORE_SUBJECT_WORDS = "assume believe guess now suppose suspect think today yesterday"
+_BEFORE_SUBJECT = _NEEDING | _JOINTS | frozenset(_BEFORE_SUBJECT_WORDS.split())
 _GOES_ON = re.compile(r"[ \t]+([a-z]+)")
 _WORD = re.compile(
     r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z"
@@ -63,14 +66,35 @@ _WRAPPERS = {
     '"': '"',
 }
 
-# Lines of a template's checklist ("I searched …", "I read the …") and their headings.
+# Lines of a template's checklist ("I searched …", "Read the …") and their headings, not tasks or headings of
+# an issue ("Search box loses focus", "Rows are duplicated").
 CHECKLIST = re.compile(
-    r"^[ \t]*[-*+][ \t]+\[[ xX]?\][^\n]*?"
-    r"(?:search|duplicat|existing issue|already (?:been )?(?:report|exist|fil)|contribut|code of conduct"
-    r"|guideline|\bread the\b|\bhave read\b|\bagree\b|\bconfirm|\bchecked\b"
-    r"|latest (?:version|release))[^\n]*$"
-    r"|^#{1,6}[ \t][^\n]*?(?:existing issue|duplicat\w{0,12}\??[ \t]*$|\bsearched\b|\bchecklist\b)[^\n]*$",
-    re.MULTILINE | re.IGNORECASE,
+    r"""
+    ^[ \t]*[-*+][ \t]+\[[ xX]?\][ \t]*(?:
+        # "I have read …", "By submitting this, I agree …"
+        (?:[^,\n]{1,80},[ ])?(?:I|we|you|(?:are|have|did)[ ]you|please|willing)\b[^\n]*?
+            (?:search|duplicat|existing|already|contribut|guideline|\bread\b|\bagree\b|\bconfirm|\bchecked\b)
+        # "Confirmed that …"
+        | (?:agree|confirm(?:ed)?|checked)[ ](?:docs|existing|for|if|other|that|the|this|to|with)\b
+        | (?:have[ ])?searched\b | have[ ]read\b | read[ ](?:our|the)\b
+        | (?:(?:do|did|perform(?:ed)?|used?)[ ][^\n]{0,20})?search\W{0,3}$
+        | [^\n]*?(?:
+            \bsearch(?:ed|ing)?\b[^\n]{0,60}?\b(?:issue|duplicate|bug|ticket|report|question|similar|tracker)
+            | \bI[ ](?:agree|confirm|searched|have[ ](?:read|searched))\b
+            | \b(?:no|for|(?:not|isn't)(?:[ ]a)?|avoid[^\n]{0,20})[ ]duplicat | duplicate[ ](?:check|issue|of)
+            | existing[ ]issue | already[ ](?:been[ ])?(?:report|fil)ed | (?:not|n't)[ ]already[ ]exist
+            | contributing\b | contribution[ ]guid | code[ ]of[ ]conduct | \bguidelines\b
+            | latest[ ](?:version|release)))[^\n]*$
+    | ^\#{1,6}[ \t](?:
+        [^\n]*?(?:existing[ ]issue|\b(?:I|you|we|have|ve)[ ]searched\b|\bchecklist\b)[^\n]*
+        | [ \t]*searched\b[^\n]*
+        # "Is this a duplicate?", "Check for duplicates"
+        | [ \t]*(?:(?:I|an?|about|already|and|any|are|avoid|before|check|checked|confirm|did|existing|for|have|is
+            |issues?|it|known|look|no|not|of|or|please|possible|potential|search|searched|submitting,?|that|the
+            |there|this|we|you|your)[ \t]+){0,9}
+            duplicat(?:es?|ions?|ed)(?:[ \t]+(?:issues?|check|reports?))?[?:]?[ \t]*)$
+    """,
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 # Lines with only names of people: the first author, people in copy.
 BYLINE = re.compile(
@@ -81,14 +105,25 @@ BYLINE = re.compile(
 )
 # Tags that importers write around texts and addresses; a tag in backticks belongs to the issue's topic.
 _TAG = re.compile(
-    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)",
+    r"</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
+# The name of a type before its parameter (`Vec<a>`), and what follows a tag that starts a paragraph.
+_TYPE_NAME = re.compile(r"\b[A-Z]\w{0,30}\Z")
+_PARAGRAPH = re.compile(r"\w|[ \t]*\n")
+# An escaped tag is shown as it is written: as a character, its "<" would make it a tag.
+_ENTITY = re.compile(
+    r"(?P<shown>&lt;(?:!--|(?i:/?(?:p|br|div|pre|a|span|font|tt|img))"
+    r"(?:[ \t](?:[^<>`&]|&(?![lg]t;)){0,1500})?/?(?:>|&gt;)))"
+    r"|&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);"
+)
 # A name has blanks only on Windows and macOS, and only before a separator.
+# Addresses of pages and routes (`GET /Users/search`) have no login names; those of the own machine may have.
 _HOME = re.compile(
+    r"(?P<page>https?://(?!localhost\b|[\d\[])[^\s?#\"'`<>|()\[\]]+)"
+    r"|(?<!\bGET )(?<!\bPUT )(?<!\bPOST )(?<!\bHEAD )(?<!\bPATCH )(?<!\bDELETE )"
     r"(?P<root>/home/|(?P<blanks>/Users/|(?i:[a-z]:(?:\\\\?|/)(?:users|documents and settings)(?:\\\\?|/))))"
-    r"(?!user\b)[^\s/\\:\"'`<>|()\[\]]{1,64}"
+    r"(?!user(?![\w-]|\.\w))[^\s/\\:\"'`<>|()\[\]]{1,64}"
     r"(?(blanks)(?:(?: (?!and\b|or\b)[\w.'-]{1,32}){1,3}(?=[/\\]))?)"
 )
 _PROMPT = re.compile(
@@ -109,7 +144,7 @@ _IMAGE = re.compile(
     r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
 )
 _IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
-_ALT = re.compile(r"\balt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_ALT = re.compile(r"(?<![\w-])alt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _HOLLOW_LINE = re.compile(
     r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)"
 )
@@ -160,7 +195,7 @@ def _another_issue(
         is_needed = first < start or goes_on[1] in _NEEDING
     else:
         word = _WORD.search(before)
-        needing = _NEEDING if ends else _NEEDING | _JOINTS
+        needing = _NEEDING if ends else _BEFORE_SUBJECT
         is_needed = word is not None and word["word"].lower() in needing
     if not is_needed or ":" in text[first:start]:
         return None
@@ -232,7 +267,7 @@ def cut(
     """Remove `spans`, their brackets, and words that join them; `replacements` are by the start of a span."""
     pieces = []
     position = 0
-    for start, end in merge(text, spans):
+    for start, end in merge(text, spans, replacements or ()):
         replacement = replacements.get(start, "") if replacements else ""
         if not replacement:
             start, end = _widen(text, max(start, position), end)
@@ -243,13 +278,17 @@ def cut(
     return "".join(pieces)
 
 
-def merge(text: str, spans: Iterable[Span]) -> list[Span]:
-    """Sort `spans` and merge those that overlap or have only a comma or an "and" between them."""
+def merge(text: str, spans: Iterable[Span], apart: Container[int] = ()) -> list[Span]:
+    """Sort `spans` and merge those that overlap or have only a comma or an "and" between them.
+
+    Spans that start at `apart` are only merged if they overlap.
+    """
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged:
             last_start, last_end = merged[-1]
-            if start <= last_end or _only_joins(text, last_end, start):
+            joins = start not in apart and _only_joins(text, last_end, start)
+            if start <= last_end or joins:
                 merged[-1] = (last_start, max(end, last_end))
                 continue
         merged.append((start, end))
@@ -297,23 +336,65 @@ def html_to_text(text: str) -> tuple[str, int]:
     """Remove tags that importers write around texts, and replace HTML entities by their characters."""
     tags = entities = 0
     if "<" in text:
-        text, tags = _TAG.subn(_tag_replacement, text)
+        text, tags = _replace_in_prose(text, _TAG, _tag_replacement)
     if "&" in text:
-        text, entities = _ENTITY.subn(
-            lambda entity: unescape(entity[0]).replace("\xa0", " "), text
-        )
+        entities = sum(entity["shown"] is None for entity in _ENTITY.finditer(text))
+        text = _ENTITY.sub(_character, text)
     return text, tags + entities
 
 
-def _tag_replacement(tag: re.Match[str]) -> str:
+def _character(entity: re.Match[str]) -> str:
+    return entity["shown"] or unescape(entity[0]).replace("\xa0", " ")
+
+
+def _replace_in_prose(
+    text: str,
+    pattern: re.Pattern[str],
+    replacement: Callable[[str, re.Match[str]], str | None],
+) -> tuple[str, int]:
+    """Replace the matches outside inline code, except those without a replacement, and count them."""
+    pieces: list[str] = []
+    position = count = 0
+    for match in pattern.finditer(_with_hidden_code(text)):
+        words = replacement(text, match)
+        if words is not None:
+            pieces += (text[position : match.start()], words)
+            position = match.end()
+            count += 1
+    pieces.append(text[position:])
+    return "".join(pieces), count
+
+
+def _with_hidden_code(text: str) -> str:
+    """The text with all of its inline code as backticks."""
+    pieces: list[str] = []
+    position = 0
+    for start, end in inline_code(text) if "`" in text else ():
+        pieces += (text[position:start], "`" * (end - start))
+        position = end
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _tag_replacement(text: str, tag: re.Match[str]) -> str | None:
     """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
+    before = text[max(0, tag.start() - 1) : tag.start()]
+    after = text[tag.end() : tag.end() + 1]
+    if _is_type_parameter(text, tag):
+        return None
     if not tag["breaks"]:
         return ""
-    before = tag.string[max(0, tag.start() - 1) : tag.start()]
-    after = tag.string[tag.end() : tag.end() + 1]
     if not before or not after or before.isspace() or after.isspace():
         return ""
     return " "
+
+
+def _is_type_parameter(text: str, tag: re.Match[str]) -> bool:
+    """Whether a tag is the parameter of a type, such as `Vec<a>`, and not the start of a paragraph."""
+    if tag[0].lower() not in ("<a>", "<p>") or _PARAGRAPH.match(text, tag.end()):
+        return False
+    before = text[max(0, tag.start() - _WINDOW) : tag.start()]
+    return _TYPE_NAME.search(before) is not None
 
 
 def without_login_names(text: str) -> tuple[str, int]:
@@ -321,7 +402,8 @@ def without_login_names(text: str) -> tuple[str, int]:
     lower = text.lower()
     paths = prompts = 0
     if "/home/" in lower or "users" in lower or "documents and settings" in lower:
-        text, paths = _HOME.subn(r"\g<root>user", text)
+        paths = sum(path["page"] is None for path in _HOME.finditer(text))
+        text = _HOME.sub(lambda path: path["page"] or f"{path['root']}user", text)
     if "@" in text:
         text, prompts = _PROMPT.subn(r"\g<before>user@host", text)
     return text, paths + prompts
@@ -331,14 +413,18 @@ def images_to_words(text: str) -> tuple[str, int]:
     """Replace each image by its alternative text."""
     images = tags = 0
     if "![" in text:
-        text, images = _IMAGE.subn(r"\1", text)
-    if "<img" in text or "<IMG" in text:
-        text, tags = _IMAGE_TAG.subn(_alternative, text)
+        text, images = _replace_in_prose(text, _IMAGE, _label)
+    if "<img" in text.lower():
+        text, tags = _replace_in_prose(text, _IMAGE_TAG, _alternative)
     return text, images + tags
 
 
-def _alternative(image: re.Match[str]) -> str:
-    alt = _ALT.search(image[0])
+def _label(text: str, image: re.Match[str]) -> str:
+    return text[slice(*image.span(1))]
+
+
+def _alternative(text: str, image: re.Match[str]) -> str:
+    alt = _ALT.search(text, *image.span())
     if alt is None:
         return ""
     return alt[1] or alt[2] or ""

@@ -90,8 +90,8 @@ repository repeat are removed; images are replaced by their alternative text;
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
 and e-mail addresses by `[email]` (listed below), login names in paths and prompts and names before e-mail
-addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; repeated blank
-lines are removed. Code stays.
+addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; blanks at line
+ends and repeated blank lines are removed, also in code.
 """
 
 _SECRETS = f"""
@@ -298,21 +298,20 @@ def write_gis(
 
 def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
     """Why there is no positive, and what to do."""
-    left_out = dict(statistics.get("rejected_issues", {}))
-    left_out |= statistics.get("dropped_positives", {})
-    if not left_out:
+    dropped = statistics.get("dropped_positives", {})
+    if not dropped:
         return "no duplicates found; crawl or import more issues"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
-    found = [relation for relation in Relation if f"relation_{relation}" in left_out]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+    remedies = []
+    found = [relation for relation in Relation if f"relation_{relation}" in dropped]
     if found:
         wanted = [each for each in Relation if each in chosen or each in found]
-        remedy = f"give --relations={','.join(wanted)}"
-    elif UNLIKELY_SAME in left_out:
-        remedy = "lower --min-same-probability"
-    elif left_out.keys() == {"text_too_short"}:
-        remedy = "lower text.min_words and text.min_chars"
-    else:
-        remedy = "crawl or import more issues"
+        remedies.append(f"give --relations={','.join(wanted)}")
+    if UNLIKELY_SAME in dropped:
+        remedies.append("lower --min-same-probability")
+    if "text_too_short" in dropped:
+        remedies.append("lower text.min_words and text.min_chars")
+    remedy = " or ".join(remedies) or "crawl or import more issues"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 

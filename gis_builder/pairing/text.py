@@ -6,7 +6,8 @@ The text is the title, an empty line and the body. In both:
    are removed, as are more than thirty combining marks on a letter;
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
    "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
-   issues of the repository repeat are removed; HTML entities are replaced by their characters;
+   issues of the repository repeat are removed; HTML entities are replaced by their characters, except those
+   of escaped tags (`&lt;br&gt;`); tags and images in inline code stay;
 3. credentials become `[secret]` (a line that encodes one is decoded), e-mail addresses `[email]`, login names
    in paths and prompts, and names before e-mail addresses, `user`; login names of people who are addressed or
    quoted ("cc @ann") `@user`;
@@ -15,7 +16,7 @@ The text is the title, an empty line and the body. In both:
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
    `issue-12.rs`, with the words that lead to them: "(see #12)", "Related to #12."; if a sentence needs the
    reference, "another issue" replaces it; hex colours, stack frames, `#[attributes]` and headings stay;
-7. blanks at line ends, lines of bare markup and repeated empty lines are removed. Code stays.
+7. blanks at line ends and repeated empty lines are removed, and lines of bare markup outside code.
 
 Steps 5 and 6 keep the label out of the text. They depend only on the form: if only references to the partner
 were removed, the gap would reveal the label.
@@ -172,12 +173,13 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
 
 
 def _clean_prose(text: str, removed: Counter[str]) -> str:
+    # First, since an entity in an image's attribute may stand for ">".
+    text = _counted(images_to_words(text), "image", removed)
     text = _counted(html_to_text(text), "html", removed)
     for kind, pattern in _LINES.items():
         spans = [match.span() for match in pattern.finditer(text)]
         text = _cut_counted(text, spans, kind, removed)
     text = _counted(without_people(text), "person", removed)
-    text = _counted(images_to_words(text), "image", removed)
     plain = same_width(text)
     notes = find_duplicate_notes(plain, find_references(plain))
     return _cut_counted(text, notes, "duplicate_note", removed)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from pairkit.base.errors import ConfigError
 from pairkit.base.settings import Settings, setting
 from pairkit.base.system.address import Address, read_address
 
@@ -44,7 +45,13 @@ BODY_PHRASES = ("duplicate of", "dup of", "dupe of", "same issue as", "same prob
 
 def read_root(url: str) -> Address:
     """Parse the root URL of GitHub's API."""
-    return read_address(url, "api_url", "https://api.github.com")
+    root = read_address(url, "api_url", "https://api.github.com")
+    if root.path.endswith("/graphql"):
+        raise ConfigError(
+            f"api_url is {root.url}: expected the API's root, such as"
+            " https://api.github.com or https://git.example.com/api/v3"
+        )
+    return root
 
 
 class CrawlSettings(Settings):
@@ -144,7 +151,7 @@ class CrawlSettings(Settings):
 
     @field_validator("api_url")
     @classmethod
-    def _is_root(cls, url: str) -> str:
+    def _normalized_root(cls, url: str) -> str:
         return read_root(url).url
 
     @property

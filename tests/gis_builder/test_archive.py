@@ -149,14 +149,20 @@ def test_limits_and_takedowns(built, source, tmp_path):
     2015-01-02..2015-01-01 | ends before
     0001-01-01..9999-12-31 | have no texts
     2015-01-01..9999-12-31 | ends after today
-    2015-02-30 | expected days
-    2015-01-01-24 | expected days
+    2015-02-30 | 2015-02-30 doesn't exist
+    2015-01-01..2015-01-01-24 | 2015-01-01-24 doesn't exist
     yesterday | expected days
     ..2015-01-01 | expected days
 """)
 def test_invalid_ranges_of_hours(words, why):
     with config_error(why):
         gis_builder.read_hours(words, "none")
+
+
+def test_a_file_instead_of_a_folder_is_refused(source, tmp_path):
+    file = source / f"{HOURS[0]}.json.gz"
+    with data_error("not readable as a folder"):
+        gis_builder.read_hours(HOURS[0], file, work=tmp_path / "work", workers=1)
 
 
 def test_the_card_names_losses(source, tmp_path):

@@ -1,6 +1,7 @@
 """Invalid arguments and settings are named in a one-line message."""
 
 import gis_builder
+from gis_builder.settings import CrawlSettings
 from pairkit import ConfigError, DataError
 from tests.support.shorthand import raises, table
 
@@ -39,3 +40,8 @@ def test_a_password_in_the_address_is_refused_and_not_shown():
         )
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)
+
+
+def test_the_address_of_queries_is_no_root():
+    with raises(ConfigError, match="api_url is .*/graphql: expected the API's root"):
+        CrawlSettings(api_url="https://api.github.com/graphql/")

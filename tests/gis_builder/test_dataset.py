@@ -1,11 +1,14 @@
 """A dataset's rows, counts and files, and why there is none."""
 
 import json
+import re
 from collections import Counter
 
 import polars as pl
 
 import gis_builder
+from gis_builder.pairing.pair_folder import write_gis
+from gis_builder.store import GITHUB
 from tests.support.shorthand import data_error, parametrize, text_table
 
 from .conftest import closed, comment, issue, write_tracker
@@ -98,12 +101,13 @@ def test_counts_are_those_of_the_rows(demo):
     "body, remark, message",
     text_table(r"""
         It dies at once, always. | Thanks. | no duplicates found
+        It dies. | Thanks. | no duplicates found
          | Duplicate of #1 | every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl
         It dies. | Duplicate of #1 | \(text_too_short 1; .*\); lower text.min_words and text.min_chars
         It dies at once, always. | Duplicate of #1 | \(same_text 1; see dropped.parquet\); crawl or
         It dies at once, always. | Merged into #1. | relations='duplicate,superseded'
     """),
-    ids=["none", "empty", "short", "identical", "merged"],
+    ids=["none", "none of short ones", "empty", "short", "identical", "merged"],
 )
 def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message):
     issues = [
@@ -121,3 +125,24 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
     with data_error(message):
         gis_builder.pair(work, out)
     assert not (out).exists()
+
+
+@parametrize(
+    "dropped, remedy",
+    [
+        ({"relation_duplicate": 1}, "give relations='duplicate,same'"),
+        (
+            {"relation_tracked": 1, "relation_indirect": 1},
+            "give relations='same,tracked'",
+        ),
+        (
+            {"text_too_short": 1, "same_text": 1, "low_same_probability": 1},
+            "lower min_same_probability= or lower text.min_words and text.min_chars",
+        ),
+    ],
+)
+def test_the_remedy_follows_the_reasons(out, dropped, remedy):
+    run = {"settings": {"pair": {"relations": ["same"]}}}
+    statistics = {"dropped_positives": dropped}
+    with data_error(f"{re.escape(remedy)}$"):
+        write_gis(out, {}, {}, {}, seed=0, statistics=statistics, run=run, site=GITHUB)

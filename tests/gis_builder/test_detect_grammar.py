@@ -103,7 +103,10 @@ def refs_in(text, *former):
         other/repo#5 | https://github.com/other/repo/issues/5?x=1#issuecomment-9
         #5 | https://github.com/former/launcher/issues/5
         #33 #44 | issue 33 and bug 44
+        #12 #13 #14 | issue no.12, bug no.13 and ticket nr.14
+        #12 | issue number  12
         #55 | dup of 55
+        #12 | duplicate  of 12
         #12 #13 | _#12_ and _dup of #13_
         #13 | #12_a and #13_
          | &#39;quoted&#39;
@@ -139,6 +142,7 @@ PAGE = "https://github.com/rocket/launcher"
     "text, is_anchored, is_pull",
     [
         (f"{PAGE}/issues/5#issuecomment-1", True, False),
+        (f"{PAGE}/issues/5#issue-123456", False, False),  # its first post
         (f"{PAGE}/pull/6", False, True),
         ("in PR #6", False, True),
         ("pull request #6", False, True),
@@ -175,7 +179,8 @@ def sentences(text):
         ("duplicates dupilcates", Code.DUPLICATES),
         ("duplicated", Code.DUPLICATED),
         (
-            "duplication duplicating deduplicate duplex replicate dump update double",
+            "duplication duplicating deduplicate duplex replicate dump update double"
+            " deduplicated duplicity duplicator",
             Code.WORD,
         ),
     ],

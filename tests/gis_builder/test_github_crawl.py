@@ -2,9 +2,15 @@
 
 import json
 import logging
+from types import SimpleNamespace
 
 import gis_builder
 import pairkit
+from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github.fetch import Fetcher
+from gis_builder.crawling.github.responses import GraphQLError
+from gis_builder.settings import CrawlSettings
+from gis_builder.store import Absence, IssueRef
 from pairkit import AuthError, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
@@ -389,3 +395,40 @@ def test_logs_have_requests_and_verdicts_but_no_token(tmp_path, caplog):
     verdicts = [said for said in caplog.messages if said.startswith(f"{QUARRY}#")]
     assert any(": reused: duplicate (" in said for said in verdicts)
     assert secret not in caplog.text
+
+
+WANTED = IssueRef("a/b", 1)
+
+
+@each_line("""
+    error, message, repository
+    BadReply | a/b: its name is missing | {}
+    BadReply | a/b#1: missing from the reply | {"nameWithOwner": "a/b"}
+    RemoteError | a/b became other/name | {"nameWithOwner": "other/name", "i1": null}
+""")
+def test_replies_without_the_issue_do_not_make_it_deleted(error, message, repository):
+    fetcher, _ = canned_fetcher(HttpReply({"r0": json.loads(repository)}))
+    with raises(getattr(pairkit, error), match=message):
+        fetcher.resolve([WANTED])
+
+
+def test_no_wait_after_the_last_attempt():
+    failure = GraphQLError(("r0", "i1"), "INTERNAL", "lost")
+    reply = HttpReply({"r0": {"nameWithOwner": "a/b", "i1": None}}, (failure,))
+    fetcher, waits = canned_fetcher(reply)
+    page = fetcher.resolve([WANTED])
+    assert page.missing == {WANTED: (Absence.WITHHELD, "")}
+    assert waits == [1]
+
+
+def canned_fetcher(reply):
+    """A fetcher that gets this reply to each of two attempts, and its waits."""
+    waits = []
+    client = SimpleNamespace(back_off=lambda failures, _: waits.append(failures))
+    crawl = SimpleNamespace(
+        settings=CrawlSettings(attempts=2),
+        queries=SimpleNamespace(issues=list),
+        client=client,
+        ask=lambda _size, refs, _query: (reply, len(refs)),
+    )
+    return Fetcher(crawl, with_thread=False), waits

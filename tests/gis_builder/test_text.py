@@ -4,6 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gis_builder.pairing.markup import cut
 from gis_builder.pairing.text import clean, render, render_issues, template_lines
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
@@ -64,17 +65,28 @@ def test_a_text_is_title_empty_line_body():
         *text_table(r"""
         emoji 😀 stays | emoji 😀 stays
         - [x] I searched for duplicates\n- [ ] fix the parser | - [ ] fix the parser
+        ## Check for duplicates\n- [x] By posting this, I agree to it\nDies | Dies
+        ## Have you searched?\n- [x] Confirmed that it isn't known\nDies | Dies
         ### Is there an existing issue for this?\n- [X] I have searched the existing issues\nDies | Dies
         ![the stack](https://e.x/a.png) and <img src='a' alt='b'> | the stack and b
         by **rob.p**:\n\n<pre>if a &lt; b &amp;&amp; c</pre> | if a < b && c
         see <a href="http://e.x/cl/1">http://e.x/cl/1</a> | see http://e.x/cl/1
         `<pre>` and Vec<T> stay; `&amp;` is written out | `<pre>` and Vec<T> stay; `&` is written out
+        &lt;br&gt;, &lt;img src="x"&gt;, &amp;lt;p&amp;gt; | &lt;br&gt;, &lt;img src="x"&gt;, &lt;p&gt;
+        `x <br> y` and ``a ` <p>``<br>end | `x <br> y` and ``a ` <p>`` end
+        `![x](y)` or<br>`<img alt="z">` | `![x](y)` or `<img alt="z">`
+        a Vec<a> and a List<p>, in Java<p>it fails | a Vec<a> and a List<p>, in Java it fails
+        <Img alt="a logo" src="y"> <img data-alt="x" alt='y'> | a logo y
+        <img alt="a &gt; b" src="y"> is shown | a > b is shown
         one.<br>two <br/> three<br>\nfour <a href='x'>five</a>s | one. two  three\nfour fives
         <p>one</p><div>two</div> | one  two
         ```html\n<pre>&lt;</pre>\n``` | ```html\n<pre>&lt;</pre>\n```
         What steps will reproduce the problem?\n1. run it | 1. run it
         What is the expected output? What do you see instead?\nA crash | A crash
         It dies.\n\ncc @ann, @bob and @zoe | It dies.
+        /home/user-ann/x and /home/user.bo/y, /home/user. | /home/user/x and /home/user/y, /home/user.
+        https://docs.e.x/home/install.html, GET /Users/search | https://docs.e.x/home/install.html, GET /Users/search
+        http://localhost:80/@fs/home/ann/x https://e.x/?f=/home/ann | http://localhost:80/@fs/home/user/x https://e.x/?f=/home/user
         d:/users/ann/y, /Users/Ann Lee/y | d:/users/user/y, /Users/user/y
         ann@thinkpad:~$ make\nit dies | user@host:~$ make\nit dies
         > root@3f2a:/var/log# tail\nann@mac> | > user@host:/var/log# tail\nuser@host>
@@ -86,6 +98,21 @@ def test_a_text_is_title_empty_line_body():
 )
 def test_the_rules(raw, cleaned):
     assert clean(raw) == cleaned
+
+
+@each_line("""
+    line
+    - [ ] Implement full-text search
+    - [ ] Confirm dialog appears twice
+    - [ ] Search box loses focus
+    - [ ] Checked rows are lost if the file already exists
+    - [ ] Cannot read the file
+    ## Crash when merging duplicates
+    ### Rows are duplicated
+    ## Only the first page is searched
+""")
+def test_tasks_and_headings_of_an_issue_stay(line):
+    assert clean(f"It dies.\n{line}\nAlways.") == f"It dies.\n{line}\nAlways."
 
 
 PEOPLE = [  # `ann` and `bob-7` are people
@@ -202,6 +229,11 @@ MARKUP = [
     "@ann ",
     "Ann <a@b.org>",
     "cc ",
+    "&lt;",
+    "&gt;",
+    "<br>",
+    "Vec<a>",
+    "`",
 ]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
@@ -286,6 +318,12 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
     "" | "\u0301\u0316"
     "" | "<!--\n```\n```\n"
     "" | "<a "
+    "" | "&lt;a "
+    "" | "Vec`a`<p>"
+    "" | "- [ ] I search, "
+    "" | "- [ ] search\n"
+    "" | "## is duplicates "
+    "" | "https://a/home/"
     "" | &amp;
     "" | "cc @a, @b\n"
     cc | " @a"
@@ -306,6 +344,13 @@ def test_a_rare_line_and_a_small_repository_have_no_template():
 """)
 def test_hostile_bodies(before, unit):
     assert_linear(clean, repeated(unit, before))
+
+
+def test_a_replacement_is_not_merged_with_a_removed_reference():
+    text = "It fails (see #12), and #13 broke it"
+    assert cut(text, [(9, 18), (24, 27)], {24: "another issue"}) == (
+        "It fails, and another issue broke it"
+    )
 
 
 # Words that only introduce a removed reference are removed with it.
@@ -346,6 +391,8 @@ CLAUSES = (
         #12 broke this, pull request #13 did not. | Another issue broke this, another issue did not.
         My patch fixes #12 and #13. | My patch fixes another issue.
         Unlike #12, it fails. | Unlike another issue, it fails.
+        I think #12 broke this. | I think another issue broke this.
+        Since yesterday #12 fails. | Since yesterday another issue fails.
         This and o/n#12 fail. | This and another issue fail.
         Bugs #12 and #13 were closed. | Another issue were closed.
         - #12 parser fails | - parser fails

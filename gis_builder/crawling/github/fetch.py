@@ -53,11 +53,12 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
             node = nodes.get(f"t{index}")
-            has_failed = failure_of(reply.errors, "r0", f"t{index}")
-            if node and getattr(node, top_up.part) and not has_failed:
+            failure = failure_of(reply.errors, "r0", f"t{index}")
+            if node and getattr(node, top_up.part) and not failure:
                 name = f"{top_up.ref} {top_up.part}"
-                first = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
-                _add_top_up(page, top_up, node, pages_of.setdefault(name, first))
+                if name not in pages_of:
+                    pages_of[name] = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
+                _add_top_up(page, top_up, node, pages_of[name])
                 continue
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
@@ -128,12 +129,13 @@ class Fetcher:
         while waiting:
             reply, count = self._crawl.ask(self._size, waiting, query)
             failed = self._add(page, waiting[:count], reply)
-            again = []
+            retried = self._skip_hopeless(page, failures, failed)
             if failed:
-                self._handle_failures(page, failures, failed)
-                again = [ref for ref in failed if ref not in page.missing]
                 self._size.shrink()
-            waiting = sorted(again + waiting[count:])
+            if retried:
+                most = max(failures[ref] for ref in retried)
+                self._crawl.client.back_off(most, failed[retried[0]])
+            waiting = sorted(retried + waiting[count:])
         return page
 
     def _add(
@@ -144,34 +146,38 @@ class Fetcher:
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             issues = value_of(reply.data, f"r{index}", repo)
             for ref in group:
-                node = value_of(issues, f"i{ref.number}", str(ref)) if issues else None
                 failure = failure_of(reply.errors, f"r{index}", f"i{ref.number}")
                 if failure:
                     failed[ref] = failure
-                elif issues is None:
+                    continue
+                if issues is None:
                     page.missing[ref] = (Absence.NO_REPOSITORY, "")
-                elif node is None:
+                    continue
+                _check_name(repo, issues)
+                node = value_of(issues, f"i{ref.number}", str(ref))
+                if node is None:
                     page.missing[ref] = (Absence.DELETED, "")
                 else:
-                    _check_name(repo, issues)
                     _add_issue(page, ref, node, with_thread=self._with_thread)
         return failed
 
-    def _handle_failures(
+    def _skip_hopeless(
         self,
         page: Page,
         failures: Counter[IssueRef],
         failed: Mapping[IssueRef, str],
-    ) -> None:
-        """Skip issues that failed too often, so that one bad issue does not stop its repository."""
+    ) -> list[IssueRef]:
+        """Skip issues that failed too often, so that a bad issue doesn't stop its repository; returns the others."""
         failures.update(failed.keys())
+        retried = []
         for ref, message in failed.items():
             if failures[ref] >= self._crawl.settings.attempts:
                 page.missing[ref] = (Absence.WITHHELD, "")
                 warning = f"{ref} was skipped: the server fails on it ({message})"
                 page.warnings.append((ref.repo, warning))
-        most = max(failures[ref] for ref in failed)
-        self._crawl.client.back_off(most, next(iter(failed.values())))
+            else:
+                retried.append(ref)
+        return retried
 
 
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
