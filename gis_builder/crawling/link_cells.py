@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.issue_references import REFERENCE_MARK
 from gis_builder.detection.lexicon import code_pattern
 from gis_builder.detection.page import PreparedText
-from gis_builder.detection.phrase_codes import REFERENCE_MARK
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import relation_of
 from gis_builder.store import IssueRef, Relation

@@ -2,7 +2,8 @@
 
 ```
 lexicon, languages/*.toml         words and phrases, and their codes
-└ phrase_codes, rules             references, sentences as strings of codes, and patterns over these
+└ issue_references, phrase_codes  references; sentences as strings of codes
+  └ rules                         patterns over these codes
   └ page, claim_reader, reading   the claims of a text
     └ statements                  the texts of a thread with speakers and times
       └ claim_tracker             claims confirmed, disputed or revoked

@@ -10,9 +10,10 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
+from gis_builder.detection.issue_references import Reference
 from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
-from gis_builder.detection.phrase_codes import CodedSentence, Reference
+from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import (
     FOREIGN_RULES,
     RULES,

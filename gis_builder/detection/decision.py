@@ -18,7 +18,7 @@ from gis_builder.detection.claim_tracker import (
     TrackedClaim,
     track_claims,
 )
-from gis_builder.detection.phrase_codes import comparable_thread
+from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.rules import ClaimKind, relation_of
 from gis_builder.detection.statements import (
     AT_CLOSING,

@@ -13,7 +13,7 @@ from gis_builder.detection.claim_tracker import (
     track_claims,
 )
 from gis_builder.detection.decision import weight
-from gis_builder.detection.phrase_codes import comparable_thread
+from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
 from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome

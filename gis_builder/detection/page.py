@@ -13,6 +13,13 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, takewhile
 
+from gis_builder.detection.issue_references import (
+    REFERENCE_MARK,
+    Reference,
+    could_refer,
+    find_references,
+    hide_references,
+)
 from gis_builder.detection.lexicon import (
     ENGLISH,
     Code,
@@ -22,13 +29,8 @@ from gis_builder.detection.lexicon import (
     language_of,
 )
 from gis_builder.detection.phrase_codes import (
-    REFERENCE_MARK,
     CodedSentence,
-    Reference,
     Span,
-    could_refer,
-    find_references,
-    hide_references,
     sentence_spans,
     tokenise,
 )

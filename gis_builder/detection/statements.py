@@ -10,9 +10,9 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import compress, count
 
+from gis_builder.detection.issue_references import find_references
 from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
-from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
 

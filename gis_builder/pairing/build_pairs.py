@@ -25,7 +25,7 @@ from gis_builder.detection.detector import (
     judged_rows,
     read_duplicates,
 )
-from gis_builder.detection.phrase_codes import find_references, github_links
+from gis_builder.detection.issue_references import find_references, github_links
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,

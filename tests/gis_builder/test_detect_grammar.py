@@ -7,16 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import find_markers
-from gis_builder.detection.lexicon import PHRASES, Code, language_of
-from gis_builder.detection.page import mask, might_matter
-from gis_builder.detection.phrase_codes import (
-    code_of,
+from gis_builder.detection.issue_references import (
     could_refer,
     find_references,
     hide_references,
-    sentence_spans,
-    tokenise,
 )
+from gis_builder.detection.lexicon import PHRASES, Code, language_of
+from gis_builder.detection.page import mask, might_matter
+from gis_builder.detection.phrase_codes import code_of, sentence_spans, tokenise
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
 from tests.support.shorthand import each_line, parametrize, text_lines
