@@ -453,7 +453,7 @@ def _return_layers(encoder: Encoder, datasets: Sequence[Dataset]) -> tuple[int, 
             f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
             " expected numbers below that, as the last layer is always trained"
         )
-    encoder.model.learn_layers(after_layers(backbone))
+    encoder.model.set_final_norm(after_layers(backbone))
     return layers
 
 
