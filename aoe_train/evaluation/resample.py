@@ -86,12 +86,13 @@ class MeanMetrics(Metrics):
             means[name] = counts @ np.asarray(values, float) / total
         return means
 
-    def subset(self, examples: np.ndarray) -> MeanMetrics:
-        """The metrics of some examples."""
-        outcomes = {
-            name: np.asarray(values)[examples] for name, values in self.outcomes.items()
-        }
-        return replace(self, outcomes=outcomes)
+
+def select_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
+    """The metrics of some examples."""
+    outcomes = {
+        name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
+    }
+    return replace(metrics, outcomes=outcomes)
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,13 @@ def run_epochs(run: TrainingRun) -> None:
                 _log_evaluate_save(run, norm, lr)
                 if events.control.should_training_stop:
                     break
+                is_epoch_over = state.global_step % built.steps_an_epoch == 0
+                if events.control.should_epoch_stop and not is_epoch_over:
+                    raise ConfigError(
+                        "callbacks: one set should_epoch_stop, but an epoch can't end early,"
+                        " since the run couldn't be resumed; set should_training_stop, or"
+                        " change epochs"
+                    )
             events("on_epoch_end")
             _log_evaluate_save(run, norm, lr)
         if events.control.should_training_stop:
@@ -229,11 +236,6 @@ def _run_step(
     state.global_step += 1
     state.epoch = run.built.epochs(state.global_step)
     events("on_step_end")
-    if events.control.should_epoch_stop and not events.control.should_training_stop:
-        raise ConfigError(
-            "callbacks: one set should_epoch_stop, but an epoch can't end early, since the"
-            " run couldn't be resumed; set should_training_stop, or change epochs"
-        )
     run.after_step()
     return norm, lr
 

@@ -55,7 +55,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_texts(texts: Any) -> None:
-    """Refuse a table, a mapping, bytes, and a sequence that lacks a text."""
+    """Refuse a table, a mapping, bytes, and a sequence of anything but strings."""
     is_other = hasattr(texts, "columns") or isinstance(texts, Mapping | bytes)
     if is_other or not hasattr(texts, "__getitem__"):
         raise DataError(
