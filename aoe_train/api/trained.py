@@ -1,4 +1,4 @@
-"""The results of `train` and `plan`."""
+"""The result of `train`, and commands that evaluate the model."""
 
 from __future__ import annotations
 
@@ -143,7 +143,8 @@ class Trained(CommandResult):
     @spoken_notes
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
-        speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
+        rate = self._run.result.pairs_per_s
+        speed = f"{self.seconds:,.1f} s of training ({rate:,.1f} a second)"
         total = sum(dataset.rows for dataset in self._run.datasets.values())
         rows = f"{self.pairs:,}" + (f" of {total:,}" if self.pairs < total else "")
         yield f"{self.steps:,} steps over {rows} rows in {speed}"
@@ -177,29 +178,37 @@ class Trained(CommandResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model, by judged pairs if it was trained on texts.
 
-        There are none if the backbone was kept, the gain is known, or no rows were held out.
+        There are none if the weights are the backbone's, the gain is known, or a file of
+        rows without dev data was trained on.
         """
         run = self._run
         settings = run.origin["settings"]
-        keeps_backbone = settings["optim"]["interpolate"] == 0
-        if self.gain is not None or keeps_backbone:
+        is_backbone = settings["optim"]["interpolate"] == 0
+        if self.gain is not None or is_backbone:
             return []
-        model = str(self.out)
-        backbone = run.sources.backbone
         held_out = run.sources.dev_data
         name, data = next(iter(run.sources.data.items()))
         has_single_texts = run.datasets[name].kind == "single"
-        if held_out or not (settings["preset"] == "domain" or has_single_texts):
-            if not held_out and Path(data).is_file():
-                return []  # there is no verdict on training rows
-            step = compare_command(model, backbone, next(iter(held_out.values()), data))
-            return [("evaluate it against the backbone", step)]
+        has_texts = settings["preset"] == "domain" or has_single_texts
+        if has_texts and not held_out:
+            return self._review_steps(data, has_single_texts=has_single_texts)
+        if not held_out and Path(data).is_file():
+            return []  # there is no verdict on training rows
+        rows = next(iter(held_out.values()), data)
+        step = compare_command(str(self.out), run.sources.backbone, rows)
+        return [("evaluate it against the backbone", step)]
 
+    def _review_steps(
+        self, data: str, *, has_single_texts: bool
+    ) -> list[tuple[str, list[str]]]:
+        """Commands that sample pairs of the training texts, have them judged, and evaluate."""
+        model = str(self.out)
+        backbone = self._run.sources.backbone
         sample = ["aoe", "sample-pairs", "--data", data]
         if not has_single_texts:
             sample += ["--columns", "text=anchor"]
         sample += ["--model", model, "--model", backbone, "--out", "to-judge"]
-        purpose = settings["purpose"]
+        purpose = self._run.origin["settings"]["purpose"]
         if purpose is not None:
             sample += ["--purpose", purpose]
         return [

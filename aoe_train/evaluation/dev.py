@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import Similarity, TrainSettings
 
-# Most dev rows that get an interval. With more it is small anyway, and scoring again takes time.
-MOST_RESAMPLED = 1000
 MEAN = "mean"  # the name of the mean of several dev sets
+# With more rows in all dev sets, the trained model isn't scored again for an interval,
+# which would be small.
+_MAX_GAIN_ROWS = 1000
 _RESAMPLES = 1000
 
 
@@ -50,21 +51,30 @@ class DevMetric(NamedTuple):
 
 @dataclass(frozen=True)
 class DevScores:
-    """A model's metric on each dev set, and the scores of its rows."""
+    """A model's metric on each dev set, and the metrics from which a gain is computed."""
 
     by_set: Mapping[str, DevMetric]
     chosen: str | None = None
-    rows: Mapping[str, Metrics] = field(default_factory=dict)
+    metrics_by_set: Mapping[str, Metrics] = field(default_factory=dict)
 
-    def ahead_of(self, before: DevScores | None, *, seed: int) -> dict[str, Any] | None:
-        """The gain in the deciding metric with its interval; None for a mean of sets or for many rows."""
-        name = self.chosen
-        if name is None and len(self.rows) == 1:
-            (name,) = self.rows
-        if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
+    @property
+    def gain_set(self) -> str | None:
+        """The set whose gain gets an interval; None for a mean of sets or for many rows."""
+        rows = sum(metrics.n for metrics in self.metrics_by_set.values())
+        if rows > _MAX_GAIN_ROWS:
             return None
-        ours = self.rows[name]
-        comparisons = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed))
+        if self.chosen is None and len(self.metrics_by_set) == 1:
+            return next(iter(self.metrics_by_set))
+        return self.chosen
+
+    def gain_over(self, before: DevScores, *, seed: int) -> dict[str, Any] | None:
+        """The gain in the deciding metric with its interval; None without a `gain_set`."""
+        name = self.gain_set
+        if name is None:
+            return None
+        ours = self.metrics_by_set[name]
+        theirs = before.metrics_by_set[name]
+        comparisons = compare(ours, theirs, Resampling(_RESAMPLES, seed))
         ahead = comparisons.get(self.by_set[name].name, EVEN)
         rarer = ours.n
         if isinstance(ours, Correlation) and set(ours.labels.tolist()) == {0, 1}:
@@ -124,11 +134,15 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> M
 def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
     """The value of a user's function of the encoder."""
     value = metric(encoder)
-    if not isinstance(value, SupportsFloat) or not math.isfinite(value):
+    try:
+        number = float(value) if isinstance(value, SupportsFloat) else math.nan
+    except (RuntimeError, TypeError, ValueError):  # several numbers, as in an array
+        number = math.nan
+    if not math.isfinite(number):
         raise ConfigError(
             f"dev_metric: found {value!r:.60}; expected a finite number, larger is better"
         )
-    return DevMetric(getattr(metric, "__name__", type(metric).__name__), float(value))
+    return DevMetric(getattr(metric, "__name__", type(metric).__name__), number)
 
 
 def dev_scores(
@@ -189,7 +203,8 @@ class JudgedPairs:
         """SHA-256 of the pairs, their labels and the labels' probabilities."""
         digest = hashlib.sha256()
         for text in self.task.texts:
-            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
         for array in (self.task.labels, self.task.probabilities):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()

@@ -24,7 +24,7 @@ from aoe_train.evaluation.resample import (
     MeanMetrics,
     Resampling,
     compare,
-    of_examples,
+    select_examples,
 )
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import (
@@ -227,7 +227,7 @@ class DuplicatesTask:
         """Metrics over all queries, by the query's length, and by the time between reports."""
         whole = MeanMetrics(metrics(self.queries, scores))
         parts = {
-            name: (of_examples(whole, queries), len(queries))
+            name: (select_examples(whole, queries), len(queries))
             for name, queries in self._parts.items()
         }
         return TaskMetrics(whole, parts)

@@ -19,6 +19,7 @@ from pairkit.base.errors import ConfigError, DataError
 
 _MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
+_ROUNDING = 1e-12  # smaller differences between metrics are ties
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Resampling:
     level: float = 0.95
 
     def for_several(self, comparisons: int) -> Resampling:
-        """Wider intervals, which all hold together in 95 % of cases (Bonferroni), from more resamples."""
+        """Wider intervals, whose joint level is `level` (Bonferroni), from more resamples."""
         outside = (1 - self.level) / comparisons
         return Resampling(self.number * comparisons, self.seed, 1 - outside)
 
@@ -42,7 +43,7 @@ class Resampling:
 
 
 class Interval(NamedTuple):
-    """Bounds of the middle part of the resamples, 95 % unless several comparisons hold together."""
+    """Bounds of the middle part of the resamples; `Resampling.level` is its share."""
 
     low: float
     high: float
@@ -86,7 +87,7 @@ class MeanMetrics(Metrics):
         return means
 
 
-def of_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
+def select_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
     """The metrics of some examples."""
     outcomes = {
         name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
@@ -120,20 +121,25 @@ def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
 def compare(
     model: Metrics, rival: Metrics, resamples: Resampling
 ) -> dict[str, Comparison]:
-    """Compare two models on every metric that is defined, and not the same constant, with the same resamples."""
+    """Compare two models on every metric that is defined, and not the same constant, with the same resamples.
+
+    Without resamples, there are no comparisons.
+    """
     if model.n != rival.n:
         raise DataError(
             f"{model.n} examples against {rival.n}; a paired test needs the same examples"
         )
+    if not resamples.number:
+        return {}
     ours, theirs = _resampled([model, rival], resamples)
     scores = model.scores()
     rival_scores = rival.scores()
     comparisons = {}
     for name in scores:
-        difference = scores[name] - rival_scores[name]
-        resampled = ours[name] - theirs[name]
+        difference = float(_difference(scores[name], rival_scores[name]))
+        resampled = _difference(ours[name], theirs[name])
         defined = resampled[~np.isnan(resampled)]
-        varies = np.ptp(ours[name]) or np.ptp(theirs[name])
+        varies = max(np.ptp(ours[name]), np.ptp(theirs[name])) > _ROUNDING
         if np.isnan(difference) or not len(defined) or not (varies or difference):
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
@@ -143,6 +149,12 @@ def compare(
             difference, _interval(resampled, resamples.level), p
         )
     return comparisons
+
+
+def _difference(ours: np.ndarray | float, theirs: np.ndarray | float) -> np.ndarray:
+    """The difference between two models, 0 if only rounding decides it."""
+    difference = np.subtract(ours, theirs)
+    return np.where(np.abs(difference) <= _ROUNDING, 0.0, difference)
 
 
 def _interval(values: np.ndarray, level: float) -> Interval:

@@ -30,7 +30,7 @@ from aoe_train.evaluation.resample import (
     Resampling,
     compare,
     intervals,
-    of_examples,
+    select_examples,
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
 from aoe_train.evaluation.tasks import (
@@ -343,7 +343,7 @@ def gain(
 def _metrics_of(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
-        return of_examples(metrics, examples)
+        return select_examples(metrics, examples)
     chosen = {}
     for field_ in fields(metrics):
         values = getattr(metrics, field_.name)

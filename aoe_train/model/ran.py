@@ -5,9 +5,9 @@ For each window with tokens X, `g` is the memory before it and `c` (the cell) th
     A = attention([g; X]),  c = SN(A_0),  O = SN(A_1..),  g' = c after the first window,
                                                           g' = LN(c + GLU(c of the previous window)) later
 
-After the last window every token attends to all cells (memory review). Time and memory grow linearly with the
-length of a text. All parts work on packed tokens; only attention pads, within a window. Importing this module
-registers the network with transformers' Auto classes.
+After the last window every token attends to all cells (memory review). For a text of n tokens, memory grows
+with n, and time with n and, in the memory review, with n²/window. All parts work on packed tokens; only
+attention pads, within a window. Importing this module registers the network with transformers' Auto classes.
 
 Example:
     from aoe_train import ran  # noqa: F401 - registers it
@@ -20,9 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from jaxtyping import Float, Int
@@ -37,15 +36,15 @@ from aoe_train.model.device import only_callees_compiled
 from aoe_train.model.ran_windows import Step, WindowLayout
 from aoe_train.model.text_model import PackedBackbone
 
+if TYPE_CHECKING:
+    from aoe_train.model.text_model import TextLengths, TextVectors, TokenIds
+
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
 Tokens = Float[Tensor, "token dim"]
 Slots = Float[Tensor, "slot dim"]
 Rows = Float[Tensor, "row dim"]
 Cells = Float[Tensor, "cell dim"]
-TokenIds = Int[Tensor, " token"]
-TextLengths = Int[np.ndarray, " text"]
-TextVectors = Float[Tensor, "text dim"]
 Vectors = Float[Tensor, "... dim"]
 Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
@@ -75,6 +74,14 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 
     def validate_sizes(self) -> None:
         """Refuse invalid sizes."""
+        for name in (
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "head_dim",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} {getattr(self, name)}: expected at least 1")
         if self.head_dim % 2:
             raise ValueError(
                 f"head_dim {self.head_dim} is odd; rotary positions rotate pairs of dimensions"
@@ -390,7 +397,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         input_ids: TokenIds,
         lengths: TextLengths,
         pooling: str,
-    ) -> Float[Tensor, "text dim"] | None:
+    ) -> TextVectors | None:
         """With the pooling `cells`, the mean of a text's cells."""
         if pooling != "cells":
             return None

@@ -34,9 +34,9 @@ def pool(
     states: tuple[TokenStates, ...],
     lengths: OfText,
     pooling: str,
-    left_out: OfText | None = None,
+    prompt_lengths: OfText | None = None,
 ) -> TextVectors:
-    """Pool tokens to one float32 vector per text."""
+    """Pool tokens to one float32 vector per text; `prompt_lengths` tokens are left out."""
     ends = torch.cumsum(lengths, 0)
     last = states[-1].float()
     if pooling == "cls":
@@ -49,22 +49,23 @@ def pool(
     if pooling == "avg":
         return mean(last, lengths)
     if pooling == "weighted-mean":
-        return _weighted_mean(last, lengths, left_out)
+        return _weighted_mean(last, lengths, prompt_lengths)
     if pooling == "cls-avg":
         return (last[ends - lengths] + mean(last, lengths)) / 2
-    first_and_last = (states[1].float() + last) / 2
-    return mean(first_and_last, lengths)
+    if pooling == "first-last-avg":
+        return mean((states[1].float() + last) / 2, lengths)
+    raise ValueError(f"unknown pooling {pooling!r}")
 
 
 def _weighted_mean(
     rows: TokenStates,
     lengths: OfText,
-    left_out: OfText | None,
+    prompt_lengths: OfText | None,
 ) -> TextVectors:
     """The mean of each text's rows, weighted by their position, from 1."""
     starts = torch.cumsum(lengths, 0) - lengths
-    if left_out is not None:
-        starts = starts - left_out
+    if prompt_lengths is not None:
+        starts = starts - prompt_lengths
     positions = torch.arange(1, len(rows) + 1, device=rows.device)
     positions = positions - torch.repeat_interleave(
         starts, lengths, output_size=len(rows)
@@ -183,8 +184,8 @@ class TextModel(nn.Module):
         self.dim = self.token_dim if heads is None else heads.dim
         self._final_norm: tuple[nn.Module, ...] = ()
 
-    def learn_layers(self, final_norm: nn.Module | None) -> None:
-        """Prepare for `layers` in `forward`: earlier layers pass through the backbone's final norm."""
+    def set_final_norm(self, final_norm: nn.Module | None) -> None:
+        """Set the backbone's final norm, which `layers` of `forward` pass through."""
         # A tuple hides the norm from torch, as the backbone registers its weights already.
         self._final_norm = () if final_norm is None else (final_norm,)
 
@@ -241,17 +242,17 @@ class TextModel(nn.Module):
     ) -> Float[Tensor, "text *layer dim"]:
         """Pool token states to vectors of texts; the arguments are those of `forward`."""
         device = states[-1].device
-        skipped = None
+        prompt_sizes = None
         if prompt_lengths is not None:
             starts = np.cumsum(lengths) - lengths
             # At least one token must remain.
-            left_out = np.minimum(prompt_lengths, lengths - 1)
-            lengths = lengths - left_out
-            kept = upload(ranges(starts + left_out, lengths), device)
+            prompt_lengths = np.minimum(prompt_lengths, lengths - 1)
+            lengths = lengths - prompt_lengths
+            kept = upload(ranges(starts + prompt_lengths, lengths), device)
             states = tuple(state[kept] for state in states)
-            skipped = upload(left_out, device)
+            prompt_sizes = upload(prompt_lengths, device)
         sizes = upload(lengths, device)
-        pooled = pool(states, sizes, self.pooling, skipped)
+        pooled = pool(states, sizes, self.pooling, prompt_sizes)
         if layers:
             by_layer = []
             for depth in layers:
@@ -259,7 +260,7 @@ class TextModel(nn.Module):
                 for norm in self._final_norm:
                     state = norm(state)
                 shallow = (*states[:depth], state)
-                by_layer.append(pool(shallow, sizes, self.pooling, skipped))
+                by_layer.append(pool(shallow, sizes, self.pooling, prompt_sizes))
             pooled = torch.stack([*by_layer, pooled], dim=1)
         return self._dense(pooled)
 

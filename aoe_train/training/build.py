@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,8 @@ class Dataset:
     Attributes:
         settings: The run's settings, overridden by the dataset's own.
         custom_loss: The user's own loss, which replaces the objective of the settings.
-        views: Whether the objective compares two views of single texts.
+        views: Whether a single text is encoded twice, as two views; of no effect on
+            other rows.
     """
 
     name: str
@@ -141,64 +142,76 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
     `placeholders` replace teachers' vectors. Raises ConfigError for settings that the rows or the backbone
     don't support. The backbone of `loaded` is changed: adapters are added, and weights are frozen.
     """
-    args = loaded.process.args
     settings = loaded.settings
-    train = loaded.data.train
-    dev = loaded.data.dev
-    has_score = bool(dev) or loaded.sources.dev_metric is not None
+    has_score = bool(loaded.data.dev) or loaded.sources.dev_metric is not None
     if settings.optim.patience is not None and not has_score:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
     # The main process fills the cache for the others.
-    with args.main_process_first(local=False):
+    with loaded.process.args.main_process_first(local=False):
         outputs = precompute_vectors(
             loaded.teachers,
-            train,
+            loaded.data.train,
             settings.teacher,
             cache_dir("vectors"),
             loaded.process.show,
             placeholders=placeholders,
         )
-        prompts, encoder_settings = run_prompts(
-            settings, loaded.encoder.settings, train, dev
-        )
-        encoder = Encoder(
-            loaded.encoder.model, loaded.encoder.tokenizer, encoder_settings
-        )
-        train = {name: prompts[name].applied(rows) for name, rows in train.items()}
-        dev = {name: prompts[name].applied(rows) for name, rows in dev.items()}
+        encoder, data = _apply_prompts(loaded)
         _set_trained_weights(encoder, settings)
         datasets = [
             _build_dataset(name, rows, encoder, loaded, outputs[name])
-            for name, rows in train.items()
+            for name, rows in data.train.items()
         ]
         model = _build_model(encoder, datasets, loaded)
-        batches = Mixture(
-            [dataset.batches for dataset in datasets],
-            [settings.section(dataset.name).weight for dataset in datasets],
-            settings.mix,
-            seed=settings.seed,
-            world=args.world_size,
-            rank=args.process_index,
-        )
-    backbone: Any = encoder.model.backbone
-    # A step may leave some weights without gradients if it runs a part of the network, or only the objective
-    # of one of several datasets.
-    find_unused = (
-        isinstance(model.objective, TextObjective)
-        or (isinstance(backbone, PackedBackbone) and backbone.varies)
-        or (loaded.sources.several and bool([*model.objective.parameters()]))
-    )
+        batches = _mix_batches(datasets, loaded)
     args = completed(
-        args,
+        loaded.process.args,
         settings,
         loaded.precision,
         batches=len(batches),
         evaluate=has_score,
-        find_unused=find_unused,
+        find_unused=_may_skip_weights(model, loaded),
     )
     loader = _build_loader(datasets, batches, args.device)
-    return Built(
-        loaded, args, encoder, Data(train, dev), datasets, batches, loader, model
+    return Built(loaded, args, encoder, data, datasets, batches, loader, model)
+
+
+def _apply_prompts(loaded: Loaded) -> tuple[Encoder, Data]:
+    """The encoder and the rows with the run's prompts."""
+    given = loaded.encoder
+    data = loaded.data
+    prompts, settings = run_prompts(
+        loaded.settings, given.settings, data.train, data.dev
+    )
+    train = {name: prompts[name].applied(rows) for name, rows in data.train.items()}
+    dev = {name: prompts[name].applied(rows) for name, rows in data.dev.items()}
+    return Encoder(given.model, given.tokenizer, settings), Data(train, dev)
+
+
+def _mix_batches(datasets: Sequence[Dataset], loaded: Loaded) -> Mixture:
+    """The batches of all datasets."""
+    args = loaded.process.args
+    settings = loaded.settings
+    return Mixture(
+        [dataset.batches for dataset in datasets],
+        [settings.section(dataset.name).weight for dataset in datasets],
+        settings.mix,
+        seed=settings.seed,
+        world=args.world_size,
+        rank=args.process_index,
+    )
+
+
+def _may_skip_weights(model: PairModel, loaded: Loaded) -> bool:
+    """Whether a step may leave weights without gradients.
+
+    It does if it runs a part of the network, or the objective of one of several datasets.
+    """
+    backbone: Any = model.text_model.backbone
+    return (
+        isinstance(model.objective, TextObjective)
+        or (isinstance(backbone, PackedBackbone) and backbone.varies)
+        or (loaded.sources.several and bool([*model.objective.parameters()]))
     )
 
 
@@ -223,17 +236,24 @@ def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:
 
 def _check_dropout(backbone: PreTrainedModel) -> None:
     """Refuse single texts without dropout, which makes the two views of a text different."""
-    modules = backbone.modules()
-    rates = [module.p for module in modules if isinstance(module, nn.Dropout)]
-    # In many models attention dropout isn't a module.
-    for name, rate in backbone.config.to_dict().items():
-        if name.startswith("att") and "drop" in name:
-            rates.append(rate)
-    if not any(rates):
+    if not any(_dropout_rates(backbone)):
         raise ConfigError(
             "single texts need a backbone with dropout, which makes the two views of a text different; set it"
             " in config.json, such as hidden_dropout_prob 0.1, use --lora, or train on pairs"
         )
+
+
+def _dropout_rates(backbone: PreTrainedModel) -> Iterator[float]:
+    """Rates of dropout modules, and those that other modules or attention apply."""
+    for module in backbone.modules():
+        if isinstance(module, nn.Dropout):
+            yield module.p
+        for name, value in vars(module).items():
+            if "dropout" in name and isinstance(value, float):
+                yield value
+    for name, rate in backbone.config.to_dict().items():
+        if name.startswith("att") and "drop" in name:
+            yield rate
 
 
 def _build_model(
@@ -433,7 +453,7 @@ def _return_layers(encoder: Encoder, datasets: Sequence[Dataset]) -> tuple[int, 
             f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
             " expected numbers below that, as the last layer is always trained"
         )
-    encoder.model.learn_layers(after_layers(backbone))
+    encoder.model.set_final_norm(after_layers(backbone))
     return layers
 
 

@@ -28,7 +28,7 @@ from transformers.integrations.integration_utils import (
 )
 from transformers.utils.logging import set_verbosity
 
-from aoe_train.evaluation.dev import MOST_RESAMPLED, DevScores, dev_scores, own_metric
+from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.training import checkpoints
 from aoe_train.training.callbacks import (
     SavePolicy,
@@ -57,6 +57,7 @@ from aoe_train.training.processes import (
 )
 from aoe_train.training.training_arguments import evaluation_precision
 from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
+from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import whole_folder
 
 if TYPE_CHECKING:
@@ -126,11 +127,11 @@ def fit(
     dev_gain = None
     if (
         score is not None
-        and sum(map(len, dev.values())) <= MOST_RESAMPLED
-        and loaded.sources.dev_metric is None
+        and before is not None
+        and before.gain_set is not None
         and not settings.run.shard
     ):
-        dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
+        dev_gain = on_main(lambda: score().gain_over(before, seed=settings.seed))
 
     gain = None
     keeps_model = True
@@ -171,10 +172,13 @@ def _train_to_end(run: TrainingRun) -> None:
 
 
 def run_epochs(run: TrainingRun) -> None:
-    """Run all steps, or those that remain after a checkpoint."""
+    """Run all steps, or those that remain after a checkpoint.
+
+    Raises ConfigError if a callback ends an epoch early, since the epoch and rows of a
+    checkpoint are derived from its step.
+    """
     state = run.state
     events = run.events
-    step = run.step
     built = run.built
     first_step = state.global_step
     run.logged = first_step
@@ -185,27 +189,17 @@ def run_epochs(run: TrainingRun) -> None:
         events("on_epoch_begin")
         with run.clock.running():
             for batches in _batches_of_steps(run, epoch):
-                events("on_step_begin")
-                for batch in batches[:-1]:
-                    with step.no_sync():
-                        step.backward(batch, state.global_step, len(batches))
-                    events("on_substep_end")
-                step.backward(batches[-1], state.global_step, len(batches))
-                norm = step.clip()
-                events("on_pre_optimizer_step")
-                step.optimiser.step()
-                events("on_optimizer_step")
-                lr = step.advance()
-                state.global_step += 1
-                state.epoch = built.epochs(state.global_step)
-                events("on_step_end")
-                run.after_step()
+                norm, lr = _run_step(run, batches)
                 _log_evaluate_save(run, norm, lr)
-                if (
-                    events.control.should_epoch_stop
-                    or events.control.should_training_stop
-                ):
+                if events.control.should_training_stop:
                     break
+                is_epoch_over = state.global_step % built.steps_an_epoch == 0
+                if events.control.should_epoch_stop and not is_epoch_over:
+                    raise ConfigError(
+                        "callbacks: one set should_epoch_stop, but an epoch can't end early,"
+                        " since the run couldn't be resumed; set should_training_stop, or"
+                        " change epochs"
+                    )
             events("on_epoch_end")
             _log_evaluate_save(run, norm, lr)
         if events.control.should_training_stop:
@@ -219,6 +213,31 @@ def run_epochs(run: TrainingRun) -> None:
     )
     events("on_train_end")
     run.show(ended=True)
+
+
+def _run_step(
+    run: TrainingRun, batches: Sequence[dict[str, Any]]
+) -> tuple[Tensor | None, float]:
+    """Update the weights with some batches; returns the gradient's norm and the learning rate."""
+    state = run.state
+    events = run.events
+    step = run.step
+    events("on_step_begin")
+    for batch in batches[:-1]:
+        with step.no_sync():
+            step.backward(batch, state.global_step, len(batches))
+        events("on_substep_end")
+    step.backward(batches[-1], state.global_step, len(batches))
+    norm = step.clip()
+    events("on_pre_optimizer_step")
+    step.optimiser.step()
+    events("on_optimizer_step")
+    lr = step.advance()
+    state.global_step += 1
+    state.epoch = run.built.epochs(state.global_step)
+    events("on_step_end")
+    run.after_step()
+    return norm, lr
 
 
 def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
@@ -357,8 +376,8 @@ def _save_sound_weights(run: TrainingRun) -> str:
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
     if is_main():
-        with whole_folder(folder) as partial:
-            run.built.save(partial)
+        with whole_folder(folder) as unfinished:
+            run.built.save(unfinished)
     return f"; {name} of step {step:,} are in {folder}"
 
 

@@ -141,7 +141,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         settings=resolved,
         datasets=datasets,
         precision=choose_precision(resolved.run.precision, device),
-        teachers=load_teachers(resolved, datasets, sources.losses, encoder, data, show),
+        teachers=load_teachers(resolved, datasets, sources, encoder, data, show),
         judged=judged,
         keeps_backbone=resolved.optim.interpolate == 0 and not is_weight_set,
     )

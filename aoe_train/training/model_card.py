@@ -346,7 +346,7 @@ def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[s
         if role == "teacher_scores":
             yield f"Scores of a teacher: {_as_code(teacher['file'])}."
             continue
-        model = _base_name(teacher["model"] or record.sources.backbone)
+        model = _base_name(teacher["model"])
         revision = f" at {_as_code(teacher['revision'])}" if teacher["revision"] else ""
         hashed = "weights" if "weights" in teacher else "file"
         line = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from aoe_train.data.column_prompts import column_names, column_prompts
-from aoe_train.data.neighbourhoods import neighbour_teacher
+from aoe_train.data.neighbourhoods import NeighbourTeacher, neighbour_teacher
 from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
@@ -32,7 +32,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import sha256
 
 if TYPE_CHECKING:
-    from aoe_train.data.run_data import Data
+    from aoe_train.data.run_data import Data, Sources
     from aoe_train.objectives.objective_settings import ObjectiveSettings
 
 
@@ -79,6 +79,10 @@ class Teacher:
         return self._backbone or Encoder.load(
             self.name, revision=self._settings.revision, inference_only=True
         )
+
+    def unload(self) -> None:
+        """Free the memory of the model."""
+        self.__dict__.pop("encoder", None)
 
     def identify(self) -> Mapping[str, Any]:
         """The hashes and settings that determine its vectors, for run.json."""
@@ -178,19 +182,19 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
 def load_teachers(
     settings: TrainSettings,
     datasets: Mapping[str, TrainSettings],
-    custom: Collection[str],
+    sources: Sources,
     encoder: Encoder,
     data: Data,
     show: Listener,
 ) -> list[Teacher]:
-    """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
-    teachers = _guide_and_teacher(settings, encoder)
+    """The guide and teacher of a run, identified by rank 0."""
+    teachers = _guide_and_teacher(settings, encoder, sources.backbone)
     with stage("load guide and teacher", show) if teachers else nullcontext():
         identities = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
     for name, rows in data.train.items():
-        if name not in custom:
+        if name not in sources.losses:
             _check_teachers(teachers, datasets[name], encoder, rows)
         elif teachers or settings.teacher.scores:
             role = teachers[0].role if teachers else "teacher"
@@ -201,7 +205,9 @@ def load_teachers(
     return teachers
 
 
-def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teacher]:
+def _guide_and_teacher(
+    settings: TrainSettings, backbone: Encoder, backbone_name: str
+) -> list[Teacher]:
     """The guide and the teacher that a run has; with smoothing, the backbone teaches itself.
 
     Raises ConfigError for settings of one that has no model.
@@ -219,8 +225,8 @@ def _guide_and_teacher(settings: TrainSettings, backbone: Encoder) -> list[Teach
                 f"{role}: has settings but no model; give --{role}, or leave them out"
             )
         elif role == "teacher" and settings.teacher.smoothing is not None:
-            prompted = section.model_copy(update={"prompts": settings.prompts})
-            teachers.append(Teacher(role, prompted, backbone))
+            own = {"model": backbone_name, "prompts": settings.prompts}
+            teachers.append(Teacher(role, section.model_copy(update=own), backbone))
     return teachers
 
 
@@ -251,7 +257,10 @@ def precompute_vectors(
     *,
     placeholders: bool,
 ) -> dict[str, TeacherOutputs]:
-    """Vectors of all texts by guide and teacher, zeros with `placeholders`; and the given scores."""
+    """Vectors of all texts by guide and teacher, and the given scores.
+
+    With `placeholders`, vectors of models are zeros; those in files are read.
+    """
     vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}
     for teacher in teachers:
         for name, examples in datasets.items():
@@ -263,12 +272,11 @@ def precompute_vectors(
             else:
                 teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                # Both columns are equal, as `collate` repeats a single text.
-                column, _ = teacher_vectors.columns
-                by_text = column.vectors[column.indices]
-                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
+                teacher_vectors = _neighbour_teacher(
+                    examples, teacher_vectors, settings
+                )
             vectors[name][teacher.role] = teacher_vectors
-        teacher.__dict__.pop("encoder", None)  # frees its memory
+        teacher.unload()
 
     outputs = {}
     for name, examples in datasets.items():
@@ -279,6 +287,21 @@ def precompute_vectors(
             )
         outputs[name] = TeacherOutputs(vectors[name], scores)
     return outputs
+
+
+def _neighbour_teacher(
+    examples: Examples, vectors: TeacherVectors, settings: TeacherSettings
+) -> NeighbourTeacher:
+    """The teacher of single texts from their neighbours; row r must have text r."""
+    rows = examples.rows[:, 0]
+    if not np.array_equal(rows, np.arange(len(examples.texts))):
+        raise ValueError(
+            "teacher.smoothing needs one row for each text, in their order"
+        )
+    # Both columns are equal, as `collate` repeats a single text.
+    column, _ = vectors.columns
+    by_text = column.vectors[column.indices]
+    return neighbour_teacher(examples.texts, by_text, settings)
 
 
 def _encode_columns(

@@ -29,7 +29,7 @@ from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
 from aoe_train.training.processes import is_main, on_main, wait_for_all
-from aoe_train.training.train_record import format_run_choices, origin, run_record
+from aoe_train.training.train_record import format_run_choices, run_identity, run_record
 from aoe_train.training.training_arguments import (
     Process,
     idle_processors,
@@ -87,7 +87,7 @@ def _continue_run(
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
     process = loaded.process
     out = loaded.sources.out
-    identity = on_main(lambda: origin(loaded))
+    identity = on_main(lambda: run_identity(loaded))
     record = on_main(lambda: begin_or_go_on(out, process.work, identity, fresh=fresh))
     if record is not None:
         process.say(f"{out}: already finished; give --fresh to train again")

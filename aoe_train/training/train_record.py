@@ -31,9 +31,12 @@ from pairkit.dataset.reading.in_memory import source_name
 from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
+    from aoe_train.data.run_data import Sources
+    from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
+    from pairkit.dataset.reading.in_memory import Source
 
 
 Counts = dict[str, int | float]
@@ -131,33 +134,16 @@ _NOT_OF_MODEL: Any = {
 }
 
 
-def origin(loaded: Loaded) -> dict[str, Any]:
-    """What determines a run's model: settings, and hashes of its inputs. Only an equal run is continued."""
-    sources = loaded.sources
+def run_identity(loaded: Loaded) -> dict[str, Any]:
+    """What determines a run's model, the `origin` of its record. Only an equal run is continued."""
     data = loaded.data
     encoder = loaded.encoder
-    result: dict[str, Any] = {}
-    if sources.losses:
-        names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
-        result["objective"] = [names.get(name) for name in sources.data]
-    result |= {teacher.role: teacher.identity for teacher in loaded.teachers}
-    result |= scores_identity(loaded.settings.teacher)
-    if sources.dev_metric is not None:
-        result["dev_metric"] = {"name": qualified_name(sources.dev_metric)}
-    if loaded.judged is not None:
-        result["judged"] = loaded.judged.identity
-
-    settings = loaded.settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
-    # The rows are identified by their hashes, not by their paths.
-    for section in settings["datasets"].values():
-        del section["data"]
-        del section["dev_data"]
     set_names = []
     # The log has the names of several sets; a single one may be renamed.
     if max(len(data.train), len(data.dev)) > 1:
         set_names = [*data.train, *data.dev]
-    return result | {
-        "settings": settings,
+    return _objective_identity(loaded) | {
+        "settings": _model_settings(loaded.settings),
         "data": [*map(hash_examples, data.train.values())],
         "dev_data": [*map(hash_examples, data.dev.values())],
         "names": set_names,
@@ -171,47 +157,56 @@ def origin(loaded: Loaded) -> dict[str, Any]:
     }
 
 
+def _objective_identity(loaded: Loaded) -> dict[str, Any]:
+    """The user's own functions, teachers and judged pairs, if there are any."""
+    sources = loaded.sources
+    result: dict[str, Any] = {}
+    if sources.losses:
+        names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
+        result["objective"] = [names.get(name) for name in sources.data]
+    result |= {teacher.role: teacher.identity for teacher in loaded.teachers}
+    result |= scores_identity(loaded.settings.teacher)
+    if sources.dev_metric is not None:
+        result["dev_metric"] = {"name": qualified_name(sources.dev_metric)}
+    if loaded.judged is not None:
+        result["judged"] = loaded.judged.identity
+    return result
+
+
+def _model_settings(settings: TrainSettings) -> dict[str, Any]:
+    """The settings that change the model, without paths."""
+    values = settings.model_dump(mode="json", exclude=_NOT_OF_MODEL)
+    # The rows are identified by their hashes, not by their paths.
+    for section in values["datasets"].values():
+        del section["data"]
+        del section["dev_data"]
+    return values
+
+
 def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     """The record of a finished run."""
     built = fitted.built
     state = fitted.state
     loaded = built.loaded
     sources = loaded.sources
-    dev_data = sources.dev_data or {}
+    train = built.data.train
     history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]
-    datasets = {}
-    for number, dataset in enumerate(built.datasets):
-        rows = dataset.examples
-        datasets[dataset.name] = DatasetRecord(
-            rows=len(rows),
-            kind=rows.kind,
-            reading=rows.reading.record(),
-            negatives=negative_counts(rows),
-            epoch=built.batches.epoch_share(number),
-        )
     return RunRecord(
         made_by=f"aoe {__version__}",
         result=_result_record(fitted, dev_history),
         origin=dict(origin),
-        sources=SourceNames(
-            data={name: source_name(source) for name, source in sources.data.items()},
-            backbone=sources.backbone,
-            dev_data={name: source_name(source) for name, source in dev_data.items()},
-            judged=None if sources.judged is None else source_name(sources.judged),
-        ),
+        sources=_source_names(sources),
         files={
-            "data": {name: hash_files(source) for name, source in sources.data.items()},
-            "dev_data": {name: hash_files(source) for name, source in dev_data.items()},
+            "data": _file_hashes(sources.data),
+            "dev_data": _file_hashes(sources.dev_data or {}),
         },
         encoder=built.encoder.settings,
         advisers=_teacher_records(built),
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
-        datasets=datasets,
+        datasets=_dataset_records(built),
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
-        languages=languages(
-            [text for rows in built.data.train.values() for text in rows.texts]
-        ),
+        languages=languages([text for rows in train.values() for text in rows.texts]),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
         versions=versions(),
         wall_s=round(time.perf_counter() - loaded.process.start, 3),
@@ -221,8 +216,39 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
+def _source_names(sources: Sources) -> SourceNames:
+    dev_data = sources.dev_data or {}
+    return SourceNames(
+        data={name: source_name(source) for name, source in sources.data.items()},
+        backbone=sources.backbone,
+        dev_data={name: source_name(source) for name, source in dev_data.items()},
+        judged=None if sources.judged is None else source_name(sources.judged),
+    )
+
+
+def _file_hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
+    return {name: hash_files(source) for name, source in sources.items()}
+
+
+def _dataset_records(built: Built) -> dict[str, DatasetRecord]:
+    records = {}
+    for number, dataset in enumerate(built.datasets):
+        rows = dataset.examples
+        records[dataset.name] = DatasetRecord(
+            rows=len(rows),
+            kind=rows.kind,
+            reading=rows.reading.record(),
+            negatives=negative_counts(rows),
+            epoch=built.batches.epoch_share(number),
+        )
+    return records
+
+
 def _finite(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A log entry; gradient norms that overflowed, as in fp16's first steps, become None."""
+    """A log entry; numbers that aren't finite become None, since JSON has none.
+
+    For example, gradient norms overflow in fp16's first steps.
+    """
     return {
         name: defined(value) if isinstance(value, float) else value
         for name, value in entry.items()
@@ -237,10 +263,32 @@ def _result_record(
     before = fitted.before
     keeps_model = fitted.keeps_model
     pairs = fitted.built.rows(state.global_step)
+    deciding = None if before is None else before.deciding
+    dev_before = None if deciding is None else deciding.value
+    return ResultRecord(
+        out=str(fitted.built.loaded.sources.out),
+        steps=state.global_step,
+        pairs=pairs,
+        seconds=round(fitted.seconds, 3),
+        pairs_per_s=round(pairs / fitted.seconds, 2),  # at least one step was timed
+        peak_rss_mb=peak_rss_mb(),
+        dev=state.best_metric if keeps_model else dev_before,
+        dev_metric=None if deciding is None else deciding.name,
+        dev_before=dev_before,
+        **_optional_results(fitted, dev_history),
+    )
+
+
+def _optional_results(
+    fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The fields of several dev sets, and of gains."""
+    before = fitted.before
+    keeps_model = fitted.keeps_model
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
         by_step = {entry["step"]: entry for entry in dev_history}
-        best = by_step.get(state.best_global_step, {})
+        best = by_step.get(fitted.state.best_global_step, {})
         sets = {}
         for name, metric in before.by_set.items():
             dev = best.get(f"eval_dev.{name}") if keeps_model else metric.value
@@ -254,20 +302,7 @@ def _result_record(
             **fitted.gain.to_dict(),
             "kept": "model" if keeps_model else "backbone",
         }
-    deciding = None if before is None else before.deciding
-    dev_before = None if deciding is None else deciding.value
-    return ResultRecord(
-        out=str(fitted.built.loaded.sources.out),
-        steps=state.global_step,
-        pairs=pairs,
-        seconds=round(fitted.seconds, 3),
-        pairs_per_s=round(pairs / fitted.seconds, 2),
-        peak_rss_mb=peak_rss_mb(),
-        dev=state.best_metric if keeps_model else dev_before,
-        dev_metric=None if deciding is None else deciding.name,
-        dev_before=dev_before,
-        **optional,
-    )
+    return optional
 
 
 def _teacher_records(built: Built) -> dict[str, dict[str, Any]]:

@@ -71,6 +71,19 @@ def test_p_values():
     assert compare(all_right, all_wrong, Resampling(999, 0)) == {
         "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
     }
+    assert compare(all_right, all_wrong, Resampling(0)) == {}
+
+
+def test_rounding_decides_no_tie():
+    values = np.tile([0.3, 0.6], 50)
+    ours, theirs = (MeanMetrics({"m": each}) for each in (values, values + 5e-17))
+    rounded = MeanMetrics({"m": np.where(values < 0.5, 0.1 + 0.2, values)})
+    for other in (theirs, rounded):
+        for pair_ in ((ours, other), (other, ours)):
+            found = compare(*pair_, Resampling(200, 0))["m"]
+            assert found == Comparison(0.0, Interval(0.0, 0.0), 1.0)
+    constants = (MeanMetrics({"m": np.full(50, each)}) for each in (0.3, 0.1 + 0.2))
+    assert compare(*constants, Resampling(200, 0)) == {}
 
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)

@@ -423,12 +423,16 @@ def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     after, before = (
         dev_scores(encode, {"dev": dev}) for encode in (on_circle, flipped)
     )
-    found = after.ahead_of(before, seed=1)
+    found = after.gain_over(before, seed=1)
     low, high = found["ci95"]
     assert low <= found["difference"] <= high
     assert found["difference"] == approx(after.deciding.value - before.deciding.value)
     assert (found["rows"], found["too_few"]) == (count, kind == "binary")
     many = examples("triplet", ["abd"] * 1001)
-    for without in ({"dev": dev, "two": dev}, {"one": many}):
-        scores = dev_scores(on_circle, without)  # several dev sets, or many rows
-        assert scores.ahead_of(scores, seed=1) is None
+    for without, chosen in (
+        ({"dev": dev, "two": dev}, None),  # a mean of sets
+        ({"one": many}, None),
+        ({"dev": dev, "one": many}, "dev"),  # many rows, all of which are scored
+    ):
+        scores = dev_scores(on_circle, without, chosen=chosen)
+        assert scores.gain_over(scores, seed=1) is None

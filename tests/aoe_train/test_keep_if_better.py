@@ -3,9 +3,12 @@
 import json
 import random
 
+import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, evaluate, train
+from aoe_train.evaluation.dev import JudgedPairs
+from aoe_train.evaluation.pair_task import PairTask
 from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert, write_rows
 from tests.conftest import command_line
@@ -46,6 +49,14 @@ def train_file(tmp_path_factory):
 def few(train_file):
     """The first rows, for tests that don't need a good model."""
     return write_rows(train_file.with_name("few.jsonl"), judged_rows(7, 96))
+
+
+def test_pairs_with_other_limits_of_texts_have_another_identity():
+    found = set()
+    for text1, text2 in (("a", "b\0c"), ("a\0b", "c")):
+        task = PairTask("task", [text1], [text2], np.ones(1), {})
+        found.add(JudgedPairs(task).identity)
+    assert len(found) == 2
 
 
 def run(data, bert, out, **more):

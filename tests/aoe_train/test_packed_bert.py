@@ -111,6 +111,12 @@ def test_other_weight_files_are_left_to_transformers(copy):
         load(copy, inference_only=True)
 
 
+def test_a_network_without_heads_is_refused(copy):
+    edit(copy / "config.json", num_attention_heads=0)
+    with data_error("copy or download it again"):
+        load(copy, inference_only=True)
+
+
 @parametrize("options", [{"packing": False}, {"bidirectional": True}])
 def test_unsupported_options_are_left_to_transformers(bert, options):
     assert type(load(bert, inference_only=True, **options).model.backbone) is BertModel

@@ -159,12 +159,18 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     """
     sizes
     {'head_dim': 7}
+    {'head_dim': 0}
+    {'hidden_size': 0}
+    {'num_attention_heads': 0}
+    {'num_hidden_layers': 0}
     {'min_window_size': 0}
     {'window_size': 8, 'min_window_size': 9}
     """
 )
 def test_impossible_sizes_are_refused(sizes):
-    with raises(StrictDataclassClassValidationError, match=r"odd|expected 1 to"):
+    with raises(
+        StrictDataclassClassValidationError, match=r"odd|expected (1 to|at least 1)"
+    ):
         network.RanConfig(**sizes)
 
 

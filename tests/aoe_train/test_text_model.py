@@ -34,7 +34,7 @@ from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.test_no_waiting import SIZES
 from tests.aoe_train.tiny import POOLINGS, difference, load, seeded
-from tests.support.shorthand import config_error, parametrize, table
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 # A text of three tokens, one of two.
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])
@@ -57,6 +57,8 @@ def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)
     found = pool(states, torch.tensor([3, 2]), pooling)
     assert torch.allclose(found, torch.tensor(expected, dtype=torch.float32))
+    with raises(ValueError, match="unknown pooling"):
+        pool(states, torch.tensor([3, 2]), f"{pooling}s")
 
 
 def test_weighted_mean_counts_ignored_tokens():
@@ -144,7 +146,7 @@ def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)
     options = {"device": "cpu", "pooling": pooling}
     whole = load(folder, **options)
-    whole.model.learn_layers(after_layers(whole.model.backbone))
+    whole.model.set_final_norm(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
     with torch.no_grad():
         found = whole.model(batch["input_ids"], batch["lengths"], layers=(1, 2))

@@ -2,12 +2,15 @@
 
 from itertools import pairwise
 from operator import attrgetter
+from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
+from aoe_train.model.tokens.special_tokens import PromptTokens, SpecialTokens
+from aoe_train.model.tokens.tokenised import TokenStore, _Cut, _tokenise
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 from tests.support.shorthand import (
@@ -96,7 +99,19 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     assert store.batch([0])["input_ids"].tolist() == expected
 
 
-def test_texts_without_tokens(encoder, bert):
+def test_a_large_id_of_a_small_vocabulary():
+    class Sparse:
+        """A tokenizer of one token with a large id."""
+
+        def encode_batch_fast(self, texts, **_):
+            return [SimpleNamespace(ids=[70_000]) for _ in texts]
+
+    cut = _Cut(PromptTokens("", [], SpecialTokens([], [])), 8)
+    store = _tokenise(["a"], np.zeros(1, np.int64), Sparse(), [cut], None)
+    assert store.batch([0])["input_ids"].tolist() == [70_000]
+
+
+def test_texts_without_tokens(encoder, bert, tmp_path):
     assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
     store = tokens(encoder, [], max_length=8)
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
@@ -104,6 +119,11 @@ def test_texts_without_tokens(encoder, bert):
     bare.tokenizer.backend_tokenizer.post_processor = None
     with data_error(r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
+    how = {"max_length": 8, "cache_dir": tmp_path}
+    allowed = TokenStore.build([" "], bare.tokenizer, empty=True, **how)
+    assert allowed.lengths.tolist() == [0]
+    with data_error(r"text ' ' has no tokens"):  # although the cache has its store
+        TokenStore.build([" "], bare.tokenizer, **how)
 
 
 @table(
@@ -170,6 +190,17 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     assert len(list(tmp_path.iterdir())) == 11
 
 
+@parametrize("caches", [False, True])
+def test_special_tokens_that_only_transformers_stores(bert, tmp_path, caches):
+    lengths = []
+    for separator in ("[SEP]", "cat"):  # with the same tokenizer.json
+        encoder = load(bert)
+        encoder.tokenizer.sep_token = separator
+        how = {"include_prompt": False, "cache": tmp_path if caches else None}
+        lengths += tokens(encoder, TEXTS[:1], "a dog ", **how).prompt_lengths.tolist()
+    assert lengths == [3, 4]
+
+
 def build(model, cache):
     return tokens(load(model), TEXTS, cache=cache)
 
@@ -187,6 +218,16 @@ def test_a_cache_that_cant_be_written(encoder, tmp_path):
     (tmp_path / "file").write_text("")
     with config_error("can't be written"):
         tokens(encoder, TEXTS, cache=tmp_path / "file")
+
+
+def test_a_full_disk_leaves_nothing(encoder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with config_error("can't be written"):
+        tokens(encoder, TEXTS, cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
@@ -209,9 +250,10 @@ def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
         + "y" * 150
         + " a dog",  # cut within a word that is unknown as a whole
         " " * 20_000 + "a dog" + " " * 20_000,
+        " " * 700_000 + "a dog",
         "\N{CJK UNIFIED IDEOGRAPH-5B57}" * 20_000,
     ],
-    ids=["words", "long word", "cut word", "blanks", "no blanks"],
+    ids=["words", "long word", "cut word", "blanks", "many blanks", "no blanks"],
 )
 def test_a_long_text_has_the_first_tokens_of_the_whole(
     text, max_length, kind, encoders

@@ -149,8 +149,17 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     assert (found.dev_metric, found.dev_before) == ("fewest", -1)
     assert found.dev == evaluations[0]
     assert len(steps) == found.steps
-    with refusal("dev_metric: found nan; expected a finite number"):
-        train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
+    for value, shown in (
+        (math.nan, "nan"),
+        (np.array([0.1, 0.2]), r"array\(\[0.1, 0.2"),
+    ):
+        with refusal(f"dev_metric: found {shown}.*; expected a finite number"):
+            train(
+                data["data"],
+                out=tmp_path / "n",
+                dev_metric=lambda _, value=value: value,
+                **given,
+            )
 
 
 def test_average_of_weights_is_scored_and_saved(data, shallow, out):

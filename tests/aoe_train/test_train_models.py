@@ -1,6 +1,7 @@
 """Training of several backbones, adapters and prompts, and averaging with the backbone."""
 
 import random
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -9,9 +10,11 @@ import torch
 from numpy.testing import assert_allclose
 from safetensors.torch import load_file
 from torch.testing import assert_close
+from transformers import OPTConfig, OPTModel
 
 import aoe_train
 from aoe_train import export
+from aoe_train.training.build import _check_dropout
 from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
@@ -25,7 +28,7 @@ from tests.aoe_train.tiny import (
     weights,
     write_lines,
 )
-from tests.support.shorthand import approx, pair, parametrize, table
+from tests.support.shorthand import approx, config_error, pair, parametrize, table
 
 FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
 PAIRS = [pair(f"a {WORDS[n]}", f"the {WORDS[n + 8]}", n % 2) for n in range(8)]
@@ -147,6 +150,17 @@ def test_single_texts_need_dropout(out, tmp_path):
         fit(preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
     assert fit(preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
+
+
+@parametrize("rate", ["dropout", "attention_dropout", None])
+def test_dropout_without_modules(rate):
+    """OPT applies its rates with a function."""
+    rates = {"dropout": 0.0, "attention_dropout": 0.0} | ({rate: 0.1} if rate else {})
+    sizes = {"hidden_size": 8, "ffn_dim": 8, "word_embed_proj_dim": 8}
+    layers = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9}
+    backbone = OPTModel(OPTConfig(**sizes, **layers, **rates))
+    with nullcontext() if rate else config_error("need a backbone with dropout"):
+        _check_dropout(backbone)
 
 
 def test_column_prompts_equal_prompted_texts(tmp_path):

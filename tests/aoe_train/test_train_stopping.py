@@ -15,6 +15,7 @@ from transformers import TrainerCallback
 from aoe_train import train
 from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import same_weights, write_pairs
+from tests.support.shorthand import config_error
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
@@ -89,6 +90,20 @@ def test_ignored_signals_stop_nothing(fit, out):
 def test_a_run_outside_the_main_thread_handles_no_signals(fit, out):
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(fit, out).result().steps == 6
+
+
+class EndEpoch(TrainerCallback):
+    """End the first epoch early."""
+
+    def on_step_end(self, args, state, control, **_):
+        control.should_epoch_stop = state.global_step == 2
+
+
+def test_an_epoch_that_ends_early_is_refused(fit, out):
+    """A resumed run would derive the wrong rows from its step."""
+    with config_error("should_epoch_stop.*set should_training_stop"):
+        fit(out, EndEpoch())
+    assert not out.exists()
 
 
 @pytest.fixture

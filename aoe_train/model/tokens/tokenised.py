@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -35,16 +36,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-# Texts of a call of the tokenizer, which divides them among its threads.
-_CALL_TEXTS = 4096
-_MAPPED = ("ids", "ends", "prompt_lengths")
-_TRUNCATED = "truncated.npy"
-# Increment it when the same texts and settings result in other arrays.
-_LAYOUT = "5"
 UNLIMITED = 1 << 30
 """Maximum tokens of a text if neither model nor settings have a limit."""
-# Characters that are read of a text per token that is kept: at first, and if they were too few. Most tokens
-# have 1 to 6.
+
+# The tokenizer divides the texts of a call among its threads.
+_TEXTS_PER_CALL = 4096
+# Files of a cached store.
+_ARRAYS = ("ids", "ends", "prompt_lengths")
+_TRUNCATED = "truncated.npy"
+# Increment it when the same texts and settings result in other arrays.
+_CACHE_VERSION = "6"
+# Characters to read per token that is kept: at first, and while they are too few;
+# then the whole text is read. Most tokens have 1 to 6.
 _CHARACTERS = (16, 128, 1024)
 # More than the tokens of one word that was cut.
 _MIN_TOKENS = 256
@@ -52,7 +55,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_texts(texts: Any) -> None:
-    """Refuse anything but a sequence of strings, such as a table, a mapping or a missing text."""
+    """Refuse a table, a mapping, bytes, and a sequence of anything but strings."""
     is_other = hasattr(texts, "columns") or isinstance(texts, Mapping | bytes)
     if is_other or not hasattr(texts, "__getitem__"):
         raise DataError(
@@ -96,34 +99,28 @@ class TokenStore:
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
             left_out = [cut.prompt_length(end_tokens) for cut in cuts]
-        folder = None
-        if cache_dir is not None:
-            key = _key(
-                texts,
-                numbers,
-                raw.to_str(),
-                raw.encode_special_tokens,
-                max_length,
-                include_prompt,
-                distinct,
-            )
-            folder = cache_dir / key
-            cached = _mapped(folder)
-            if cached is not None:
-                return cached
 
-        store = _tokenise(texts, numbers, raw, cuts, progress)
-        without_tokens = np.flatnonzero(store.lengths == 0)
-        if len(without_tokens) and not empty:
-            raise DataError(
-                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer adds none; drop its"
-                f" rows ({len(without_tokens)} such texts)"
-            )
-        store = replace(store, prompt_lengths=np.array(left_out, np.int32)[numbers])
-        if folder is None:
+        def tokenise() -> TokenStore:
+            store = _tokenise(texts, numbers, raw, cuts, progress)
+            lengths = np.array(left_out, np.int32)[numbers]
+            store = replace(store, prompt_lengths=lengths)
+            if not empty:
+                store.refuse_empty(texts)
             return store
-        _save(store, folder)
-        return _mapped(folder) or store
+
+        if cache_dir is None:
+            return tokenise()
+        how = (raw.to_str(), raw.encode_special_tokens, max_length, left_out, distinct)
+        folder = cache_dir / _key(texts, numbers, *how)
+        cached = _load(folder)
+        if cached is None:
+            store = tokenise()
+            _save(store, folder)
+            return _load(folder) or store
+        # The run that filled the cache may have allowed texts without tokens.
+        if not empty:
+            cached.refuse_empty(texts)
+        return cached
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -132,6 +129,15 @@ class TokenStore:
     def lengths(self) -> ndarray:
         """int64 (text,): tokens of each text."""
         return np.diff(self.ends)
+
+    def refuse_empty(self, texts: Sequence[str]) -> None:
+        """Raise DataError if one of the `texts` of this store has no tokens."""
+        without_tokens = np.flatnonzero(self.lengths == 0)
+        if len(without_tokens):
+            raise DataError(
+                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
+                f" adds none; drop its rows ({len(without_tokens)} such texts)"
+            )
 
     def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
@@ -161,18 +167,18 @@ def _encode_starts(
     """Encode the start of each text, which contains the `needed` tokens; None encodes all of it."""
     encodings: dict[int, Encoding] = {}
     waiting = list(range(len(texts)))
-    for characters in _CHARACTERS:
+    for characters in (*_CHARACTERS, None):
         if not waiting:
             break
         starts = []
         cut = []
         for index in waiting:
+            start = text = texts[index]
             tokens = needed[index]
-            start = (
-                texts[index] if tokens is None else texts[index][: characters * tokens]
-            )
+            if characters is not None and tokens is not None:
+                start = text[: characters * tokens]
             starts.append(start)
-            if len(start) < len(texts[index]):
+            if len(start) < len(text):
                 cut.append(index)
         encodings.update(zip(waiting, _encode(raw, starts), strict=True))
         if characters == _CHARACTERS[0]:
@@ -249,12 +255,11 @@ def _tokenise(
 ) -> TokenStore:
     """The tokens of texts, each with the prompt of one of the `cuts`; pooling includes all tokens."""
     total = len(texts)
-    dtype = np.uint16 if raw.get_vocab_size() <= 1 << 16 else np.int32
-    ids = [np.empty(0, dtype)]
+    ids: list[ndarray] = [np.empty(0, np.uint16)]
     lengths = [np.zeros(1, np.int64)]
     truncated = 0
-    for first in range(0, total, _CALL_TEXTS):
-        block = slice(first, first + _CALL_TEXTS)
+    for first in range(0, total, _TEXTS_PER_CALL):
+        block = slice(first, first + _TEXTS_PER_CALL)
         block_cuts = [cuts[number] for number in prompts[block].tolist()]
         pairs = zip(block_cuts, texts[block], strict=True)
         joined = [cut.prompt.text + text for cut, text in pairs]
@@ -266,8 +271,7 @@ def _tokenise(
             by_text.append(tokens)
             truncated += is_truncated
         lengths.append(np.fromiter(map(len, by_text), np.int64, len(by_text)))
-        joined_tokens = chain.from_iterable(by_text)
-        ids.append(np.fromiter(joined_tokens, dtype, int(lengths[-1].sum())))
+        ids.append(_narrow(chain.from_iterable(by_text), int(lengths[-1].sum())))
         if progress:
             progress(Progress("tokenise", first + len(joined), total))
     if progress:
@@ -280,28 +284,35 @@ def _tokenise(
     )
 
 
+def _narrow(ids: Iterable[int], count: int) -> ndarray:
+    """The ids as uint16 if all of them fit, else as int32."""
+    wide = np.fromiter(ids, np.int32, count)
+    return wide.astype(np.uint16) if wide.max(initial=0) < 1 << 16 else wide
+
+
 def _save(store: TokenStore, folder: Path) -> None:
     """Write the arrays of a store, which processes and later runs share."""
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Another run may write the same files.
         partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
-        for name in _MAPPED:
-            np.save(partial / f"{name}.npy", getattr(store, name))
-        np.save(partial / _TRUNCATED, store.truncated)
-        apply_umask(partial)
         try:
-            remove(folder)  # it is damaged, if it exists
-            partial.rename(folder)
-        except OSError:  # another run was faster
+            for name in _ARRAYS:
+                np.save(partial / f"{name}.npy", getattr(store, name))
+            np.save(partial / _TRUNCATED, store.truncated)
+            apply_umask(partial)
+            with suppress(OSError):  # another run was faster
+                remove(folder)  # it is damaged, if it exists
+                partial.rename(folder)
+        finally:
             remove(partial)
 
 
-def _mapped(folder: Path) -> TokenStore | None:
+def _load(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
         arrays = {}
-        for name in _MAPPED:
+        for name in _ARRAYS:
             mapped = np.load(folder / f"{name}.npy", mmap_mode="r")
             arrays[name] = np.asarray(mapped)  # indexing a memmap is slow
         return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
@@ -328,9 +339,9 @@ def _distinct_prompts(
 
 def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
-    digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
-    for start in range(0, len(texts), _CALL_TEXTS):
-        block = slice(start, start + _CALL_TEXTS)
+    digest = hashlib.sha256(repr((_CACHE_VERSION, *settings)).encode())
+    for start in range(0, len(texts), _TEXTS_PER_CALL):
+        block = slice(start, start + _TEXTS_PER_CALL)
         encoded = [text.encode(errors="surrogatepass") for text in texts[block]]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         digest.update(lengths.tobytes())
