@@ -178,7 +178,7 @@ class Trained(CommandResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model, by judged pairs if it was trained on texts.
 
-        There are none if the weights are the backbone's, the gain is known, or a file of
+        Empty if the weights are the backbone's, the gain is known, or a file of
         rows without dev data was trained on.
         """
         run = self._run

@@ -336,26 +336,25 @@ def html_to_text(text: str) -> tuple[str, int]:
     """Remove tags that importers write around texts, and replace HTML entities by their characters."""
     tags = entities = 0
     if "<" in text:
-        text, tags = _replace_in_prose(text, _TAG, _tag_replacement)
+        text, tags = _replace(text, _TAG, _tag_replacement, _with_hidden_code(text))
     if "&" in text:
-        entities = sum(entity["shown"] is None for entity in _ENTITY.finditer(text))
-        text = _ENTITY.sub(_character, text)
+        text, entities = _replace(text, _ENTITY, _character)
     return text, tags + entities
 
 
-def _character(entity: re.Match[str]) -> str:
-    return entity["shown"] or unescape(entity[0]).replace("\xa0", " ")
-
-
-def _replace_in_prose(
+def _replace(
     text: str,
     pattern: re.Pattern[str],
     replacement: Callable[[str, re.Match[str]], str | None],
+    searched: str | None = None,
 ) -> tuple[str, int]:
-    """Replace the matches outside inline code, except those without a replacement, and count them."""
+    """Replace matches, except those without a replacement, and count them.
+
+    They are found in `searched`, a text of the same length; by default in the text.
+    """
     pieces: list[str] = []
     position = count = 0
-    for match in pattern.finditer(_with_hidden_code(text)):
+    for match in pattern.finditer(text if searched is None else searched):
         words = replacement(text, match)
         if words is not None:
             pieces += (text[position : match.start()], words)
@@ -363,6 +362,12 @@ def _replace_in_prose(
             count += 1
     pieces.append(text[position:])
     return "".join(pieces), count
+
+
+def _character(_: str, entity: re.Match[str]) -> str | None:
+    if entity["shown"]:
+        return None
+    return unescape(entity[0]).replace("\xa0", " ")
 
 
 def _with_hidden_code(text: str) -> str:
@@ -378,12 +383,12 @@ def _with_hidden_code(text: str) -> str:
 
 def _tag_replacement(text: str, tag: re.Match[str]) -> str | None:
     """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
-    before = text[max(0, tag.start() - 1) : tag.start()]
-    after = text[tag.end() : tag.end() + 1]
     if _is_type_parameter(text, tag):
         return None
     if not tag["breaks"]:
         return ""
+    before = text[max(0, tag.start() - 1) : tag.start()]
+    after = text[tag.end() : tag.end() + 1]
     if not before or not after or before.isspace() or after.isspace():
         return ""
     return " "
@@ -402,20 +407,23 @@ def without_login_names(text: str) -> tuple[str, int]:
     lower = text.lower()
     paths = prompts = 0
     if "/home/" in lower or "users" in lower or "documents and settings" in lower:
-        paths = sum(path["page"] is None for path in _HOME.finditer(text))
-        text = _HOME.sub(lambda path: path["page"] or f"{path['root']}user", text)
+        text, paths = _replace(text, _HOME, _home_of_user)
     if "@" in text:
         text, prompts = _PROMPT.subn(r"\g<before>user@host", text)
     return text, paths + prompts
+
+
+def _home_of_user(_: str, path: re.Match[str]) -> str | None:
+    return None if path["page"] else f"{path['root']}user"
 
 
 def images_to_words(text: str) -> tuple[str, int]:
     """Replace each image by its alternative text."""
     images = tags = 0
     if "![" in text:
-        text, images = _replace_in_prose(text, _IMAGE, _label)
+        text, images = _replace(text, _IMAGE, _label, _with_hidden_code(text))
     if "<img" in text.lower():
-        text, tags = _replace_in_prose(text, _IMAGE_TAG, _alternative)
+        text, tags = _replace(text, _IMAGE_TAG, _alternative, _with_hidden_code(text))
     return text, images + tags
 
 

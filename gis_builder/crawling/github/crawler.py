@@ -158,7 +158,7 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _work(
         self, worker: Crawl, stage: str, waiting: SimpleQueue[tuple[str, Job]]
     ) -> RemoteError | None:
-        """Run jobs until there are none left; returns the failure of a job for several repositories."""
+        """Run jobs until none is left; returns the failure of a job for several repositories."""
         shared_failure: RemoteError | None = None
         while not self._stop.is_set():
             try:
