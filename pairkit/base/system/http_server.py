@@ -234,8 +234,14 @@ class HttpServer:
             )
         )
 
+        # Not the thread's end: Ctrl-C in `join` may mark a running thread as ended.
+        self._ended = threading.Event()
+
         def serve() -> None:
-            asyncio.run(self._server.serve(sockets=[listening]))
+            try:
+                asyncio.run(self._server.serve(sockets=[listening]))
+            finally:
+                self._ended.set()
 
         self._thread = threading.Thread(target=serve, name=name, daemon=True)
         self._thread.start()
@@ -243,12 +249,13 @@ class HttpServer:
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
         # A signal that arrives just before an endless wait would not end it.
-        while self._thread.is_alive():
-            self._thread.join(timeout=_WAIT_S)
+        while not self._ended.wait(timeout=_WAIT_S):
+            pass
 
     def close(self) -> None:
         """Finish running requests and stop; may be called twice."""
         self._server.should_exit = True
+        self._ended.wait()
         self._thread.join()
         self._socket.close()
 
