@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, replace
@@ -162,7 +163,10 @@ def _checked_format(request: EncodeRequest) -> Quantize:
         raise DataError(
             f"expected a text, a list of texts or a file; found {type(texts).__name__}"
         )
-    if isinstance(texts, Path) and out is None:
+    is_file = isinstance(texts, Path) or (
+        isinstance(texts, str) and os.path.isfile(texts)
+    )
+    if is_file and out is None:
         raise ConfigError(
             f"{texts}: a file of texts needs `out`, the file for its vectors"
         )
@@ -188,18 +192,20 @@ def _encode_in_memory(
 
     devices = between_commas(request.device)
     of_files = {
+        "columns": request.columns,
         "workers": request.workers,
         "device": ",".join(devices[1:]),
         "engine": request.engine.removeprefix("local"),
+        "address": request.address,
     }
     for name, value in of_files.items():
         if value:
             raise ConfigError(
                 f"{name} {value}: only for a file of texts with `out`; leave it out"
             )
-    texts = request.texts
-    if not isinstance(texts, str):
-        texts = [*cast("Iterable[str]", texts)]
+    texts = cast("Iterable[str]", request.texts)
+    if not hasattr(texts, "__getitem__"):  # such as a generator
+        texts = [*texts]
     info, encode_texts = _encoding(request, _loaded(request, show, *devices))
     ranges = _ranges(request.calibration, info.dim)
     return encode_texts(

@@ -130,19 +130,14 @@ def loaded(
     layers: int | None = None,
 ) -> Encoder:
     """The encoder itself, or one loaded for inference."""
-    from aoe_train.encoding.encode_workers import load_encoder
+    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import stage
 
     if isinstance(model, Encoder):
-        if layers is not None:
-            raise ConfigError(
-                "layers: can't cut an Encoder that is already loaded; use Encoder.load(folder, layers=...)"
-            )
-        if device is not None:
-            raise ConfigError(
-                f"device {device}: the Encoder is already on {model.device}; leave device out"
-            )
+        refuse_options(
+            "a loaded Encoder", layers=layers, device=device, precision=precision
+        )
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(

@@ -106,6 +106,8 @@ def check_files(path: Path, out: Path) -> None:
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
         raise ConfigError(f"{out}: is a folder; choose another --out")
+    if out.exists() and path.exists() and out.samefile(path):
+        raise ConfigError(f"{out}: is the input; choose another --out")
 
 
 def encode_file(

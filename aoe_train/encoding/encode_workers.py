@@ -112,6 +112,15 @@ def load_encoder(
     return encoder
 
 
+def refuse_options(model: str, **options: object) -> None:
+    """Refuse options of `load_encoder` for a `model` that is loaded elsewhere."""
+    for name, value in options.items():
+        if value not in (None, "auto"):
+            raise ConfigError(
+                f"--{name} {value}: can't be set for {model}; leave it out"
+            )
+
+
 def load_worker(
     spec: WorkerSpec,
     number: int,

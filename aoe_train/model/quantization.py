@@ -73,6 +73,8 @@ def calibrated(calibration: ndarray, dim: int) -> ndarray:
         raise ConfigError(
             f"calibration: its vectors have {vectors.shape[-1]} dimensions; expected {dim}"
         )
+    if not np.isfinite(vectors).all():
+        raise ConfigError("calibration: contains vectors with NaN or infinity")
     return value_ranges([vectors])
 
 

@@ -268,6 +268,7 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     assert Progress("encode", 3, 3) in seen
     for given, how, words in (
         (file, {}, "needs `out`"),
+        (str(file), {}, "needs `out`"),
         (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
         (texts, {"precision": "half"}, "precision='half': expected auto"),
     ):
@@ -296,6 +297,9 @@ def test_encode_accepts_only_texts(texts, bert):
     encoder = load(bert)
     with data_error("expected a text, or a list of texts; found"):
         encoder.encode(texts)
+    if hasattr(texts, "__getitem__"):  # `aoe_train.encode` also takes iterators
+        with data_error("expected a text, or a list of texts; found"):
+            encode(texts, model=encoder)
 
 
 @table(

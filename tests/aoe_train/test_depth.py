@@ -103,7 +103,8 @@ def test_one_table_of_layers_and_sizes(bert):
             BERT | {'quantize': 'int4'} | quantize = 'int4': expected
             BERT | {'dim': 64} | dim 64: this model's vectors have 32 dimensions
             BERT | {'dim': 8, 'against': 'minilm'} | against= compares full vectors
-            LOADED | {'layers': 1} | layers can't be set for a loaded Encoder
+            LOADED | {'layers': 1} | layers=1: can't be set for a loaded model
+            LOADED | {'precision': 'bf16'} | precision='bf16': can't be set for a loaded model
             """,
         BERT=bert,
         LOADED=load(bert),

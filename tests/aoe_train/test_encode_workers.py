@@ -111,8 +111,11 @@ def test_workers_from_python(bert, texts, tmp_path):
     for model, given, words in values(
         """
             BERT | {'workers': 2} | workers 2: only for a file of texts
+            BERT | {'address': 'host:1'} | address host:1: only for a file of texts
+            BERT | {'columns': {'text': 'body'}} | columns .*: only for a file of texts
             BERT | {'device': 'nonsense'} | device nonsense isn't available
-            LOADED | {'device': 'cpu'} | the Encoder is already on cpu
+            LOADED | {'device': 'cpu'} | device='cpu': can't be set for a loaded Encoder
+            LOADED | {'precision': 'int8'} | precision='int8': can't be set for a loaded Encoder
             """,
         BERT=bert,
         LOADED=load(bert),

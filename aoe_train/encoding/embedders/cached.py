@@ -211,12 +211,16 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
+    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
+
     if not isinstance(model, str | Path):
+        refuse_options(
+            "a loaded model",
+            layers=layers,
+            precision=precision,
+            endpoint=endpoint and endpoint.url,
+        )
         if hasattr(model, "tokenizer"):
-            if layers is not None:
-                raise ConfigError(
-                    "layers can't be set for a loaded Encoder; give its folder"
-                )
             return LocalEmbedder(cast("Encoder", model), "encoder")
         if callable(model):
             return FunctionEmbedder(model)
@@ -225,16 +229,11 @@ def open_model(
             " function that returns vectors of texts"
         )
     name = str(model)
-    if endpoint is not None:
-        from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
+    if endpoint is None:
+        encoder = load_encoder(name, precision, say, layers=layers)
+        return LocalEmbedder(encoder, name)
 
-        if precision != "auto" or layers is not None:
-            flag = f"--layers {layers}"
-            if precision != "auto":
-                flag = f"--precision {precision}"
-            raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
-        return EndpointEmbedder(name, endpoint)
-    from aoe_train.encoding.encode_workers import load_encoder
+    from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
-    encoder = load_encoder(name, precision, say, layers=layers)
-    return LocalEmbedder(encoder, name)
+    refuse_options("an endpoint", layers=layers, precision=precision)
+    return EndpointEmbedder(name, endpoint)
