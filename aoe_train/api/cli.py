@@ -152,6 +152,10 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
             raise ConfigError(
                 f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open"
             )
+        if name in values:
+            raise ConfigError(
+                f"{flag} {one_line(condition)}: a second value of {one_line(name)}; give one"
+            )
         values[name] = value
     return values
 

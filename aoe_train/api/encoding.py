@@ -163,10 +163,9 @@ def _checked_format(request: EncodeRequest) -> Quantize:
         raise DataError(
             f"expected a text, a list of texts or a file; found {type(texts).__name__}"
         )
-    is_file = isinstance(texts, Path) or (
-        isinstance(texts, str) and os.path.isfile(texts)
-    )
-    if is_file and out is None:
+    # `Path.is_file` raises an error if the text is too long for a path.
+    is_file = isinstance(texts, str) and os.path.isfile(texts)  # noqa: PTH113
+    if out is None and (is_file or isinstance(texts, Path)):
         raise ConfigError(
             f"{texts}: a file of texts needs `out`, the file for its vectors"
         )

@@ -48,7 +48,6 @@ _MAX_WIDTH_RATIO = 4
 _PART_SIZE = 1 << 20
 # The row of a label that comes from no row: a text is similar to itself.
 _NO_ROW = -1
-_REMEDY = "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
 
 
 def silent(_: str) -> None:
@@ -207,7 +206,10 @@ def resolve_conflicts(
     example = _format_example(examples, conflicting, locate)
     message = f"{count:,} pairs have different labels, such as {example}"
     if conflicts == "error":
-        raise DataError(f"{message}; {_REMEDY}")
+        raise DataError(
+            f"{message}; set conflicts to drop (leave them out), first (trust the first row) or keep (train"
+            " on all)"
+        )
     reading = replace(examples.reading, conflicts=count)
     if conflicts == "keep":
         say(f"{message}; they are kept")
@@ -217,7 +219,9 @@ def resolve_conflicts(
         conflicting = conflicting.filter(differs_from_first(scale))
     dropped = conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
     if len(dropped) == len(examples):
-        raise DataError(f"{message}; no row would be left: {_REMEDY}")
+        raise DataError(
+            f"{message}; no row would be left: correct them, or set conflicts to keep (train on all)"
+        )
     say(f"{message}; {len(dropped):,} rows are left out")
     reading = replace(reading, conflicting_rows=len(dropped))
     return replace(_without_rows(examples, dropped), reading=reading)
