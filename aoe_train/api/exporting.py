@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aoe_train.api.parameters import MODEL, optional, options
+from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
@@ -78,7 +78,7 @@ def export(request: ExportRequest) -> Exported:
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
-    model = request.model
+    model: str | Path = argument("model", request.model, str | Path)
     interpolate = request.interpolate
     exporting.check_options(
         request.format, request.dtype, measured=request.data is not None
@@ -120,6 +120,7 @@ def export(request: ExportRequest) -> Exported:
             loss = earlier["loss"] and Loss(**earlier["loss"])
             return exporting.Exported.from_facts(folder, earlier | {"loss": loss})
         show(Progress(f"write and check {folder}"))
+        changed = (request.layers, interpolate, request.default_prompt)
         return exporting.export(
             encoder,
             folder,
@@ -129,6 +130,7 @@ def export(request: ExportRequest) -> Exported:
             task=task,
             interpolate=interpolate,
             merged=merged,
+            keep_card=changed == (None, None, None),
             made_of=made_of,
         )
 
@@ -179,6 +181,8 @@ def distill(
         DataError: Too few texts.
         RemoteError: The Hub could not be reached.
     """
+    from pydantic import PositiveInt
+
     from aoe_train.data.examples import read_examples
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
@@ -191,36 +195,36 @@ def distill(
     from pairkit.base.system.folders import check_same_run
 
     folder = argument("out", out, Path)
+    size = argument("dim", dim, PositiveInt | None)
     earlier = exported_there(folder, "distill", fresh=fresh)
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         if isinstance(model, str | Path):
-            source = Path(find_folder(str(model)))
+            source = find_folder(model)
             name = str(model)
             with stage(f"load {model}", show):
                 encoder = Encoder.load(source, precision="fp32", inference_only=True)
         else:
-            source = Path()
+            source = None
             name = "encoder"
-            encoder = model
+            encoder = loaded(model, None, show, notes(progress))
         full_dim = encoder.dim
-        if dim is None:
-            dim = full_dim
-        if not 1 <= dim <= full_dim:
+        size = full_dim if size is None else size
+        if size > full_dim:
             raise ConfigError(
-                f"--dim {dim}: the model's vectors have {full_dim} numbers"
+                f"--dim {size}: the model's vectors have {full_dim} numbers"
             )
         made_of = {
             "texts": hash_examples(examples),
             "model": digest_of(encoder.identity()),
-            "dim": dim,
+            "dim": size,
         }
         if earlier is not None:
             check_same_run(folder, earlier["made_of"], made_of)
             return Distilled.from_facts(folder, earlier)
         embedder = LocalEmbedder(encoder, name)
         encode = CachedEmbedder(embedder, show=show).encode
-        static, result = distil(encoder, encode, examples.texts, folder, dim, show)
+        static, result = distil(encoder, encode, examples.texts, folder, size, show)
         write(
             static,
             result,
