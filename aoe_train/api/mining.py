@@ -245,6 +245,8 @@ def _mine_settings(request: MineRequest) -> MineSettings:
         raise ConfigError(
             f"by = {settings.by}: {problem}; expected bm25, or model or both with --model"
         )
+    if model is None and request.precision is not None:
+        raise ConfigError("--precision: applies to a model; add one with --model")
     if request.corpus_columns is not None and request.corpus is None:
         raise ConfigError(
             "--corpus-columns: applies to a corpus; add one with --corpus"

@@ -11,7 +11,7 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,28 +52,40 @@ class ModelInfo:
             )
 
 
+@dataclass(frozen=True)
+class EncodeOptions:
+    """The options of `Encoder.encode` that determine its vectors."""
+
+    prompt_name: str | None = None
+    prompt: str | None = None
+    normalize: bool | None = None
+    dim: int | None = None
+    batch_tokens: int | None = None
+
+
 def model_info(
     encoder: Encoder,
-    options: Mapping[str, Any],
+    options: EncodeOptions,
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of `Encoder.encode` with these options, and return the function that encodes."""
-    prompt = encoder.settings.named_prompts.chosen(
-        prompt=options.get("prompt"), name=options.get("prompt_name")
-    )
-    size = encoder.size(options.get("dim"))
-    normalize = options.get("normalize")
-    if normalize is None:
-        normalize = encoder.settings.normalize
+    model = encoder.settings
+    prompt = model.named_prompts.chosen(prompt=options.prompt, name=options.prompt_name)
+    normalize = options.normalize
+    size = encoder.size(options.dim)
     settings = {
         "model": encoder.identity(),
         "prompt": prompt,
-        "normalize": normalize,
-        "batch tokens": options.get("batch_tokens"),
+        "normalize": model.normalize if normalize is None else normalize,
+        "batch tokens": options.batch_tokens,
     }
     if size != encoder.dim:
         settings["dim"] = size
     encode = partial(
-        encoder.encode, **{**options, "prompt": prompt, "prompt_name": None}
+        encoder.encode,
+        prompt=prompt,
+        normalize=normalize,
+        dim=options.dim,
+        batch_tokens=options.batch_tokens,
     )
     return ModelInfo(size, settings), encode
 
@@ -84,7 +96,7 @@ class WorkerSpec:
 
     model: str
     precision: str | None
-    options: Mapping[str, Any]  # of `Encoder.encode`
+    options: EncodeOptions
     devices: Sequence[str | None]
     layers: int | None = None
 

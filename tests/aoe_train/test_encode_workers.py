@@ -10,7 +10,12 @@ import pytest
 from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
-from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
+from aoe_train.encoding.encode_workers import (
+    EncodeOptions,
+    WorkerPool,
+    WorkerSpec,
+    workers_devices,
+)
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
@@ -35,7 +40,7 @@ def texts(tmp_path):
 
 
 def team(bert, count=2):
-    return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
+    return WorkerPool(WorkerSpec(str(bert), "fp32", EncodeOptions(), [None] * count))
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
-    unknown = WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None])
+    unknown = WorkerSpec(str(bert), "fp32", EncodeOptions("nothing"), [None, None])
     with config_error("'nothing'"):
         WorkerPool(unknown)
 
@@ -196,7 +201,7 @@ GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
 
 
 def worker_spec(bert, device=None):
-    return WorkerSpec(str(bert), "fp32", {}, [device])
+    return WorkerSpec(str(bert), "fp32", EncodeOptions(), [device])
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path, alone):

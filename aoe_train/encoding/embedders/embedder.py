@@ -130,7 +130,6 @@ class LocalEmbedder:
         token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
         self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})
-        self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
 
