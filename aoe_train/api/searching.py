@@ -131,6 +131,10 @@ def index(request: IndexRequest) -> Indexed:
     roles = argument("columns", request.columns, dict[str, str] | None)
     has_text_per_line = isinstance(texts, str | Path) and is_lines(Path(texts))
     has_documents = not has_text_per_line and document_files(texts) is not None
+    of_documents = {"--chunk-tokens": max_tokens, "--link": link}
+    for flag, value in of_documents.items():
+        if value is not None and not has_documents:
+            raise ConfigError(f"{flag} {value}: is for documents; leave it out")
     with Display(request.progress) as show:
         if has_documents:
             documents, _ = read_documents(texts, roles, show)
