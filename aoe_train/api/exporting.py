@@ -96,12 +96,11 @@ def export(request: ExportRequest) -> Exported:
 
     with Display(request.progress) as show:
         encoder = _load(model, request.layers, show, **changes)
+        source = find_folder(model)
         merged = False
         if interpolate is not None:
-            source = request.backbone or exporting.backbone_of(
-                model, Path(find_folder(model))
-            )
-            backbone = _load(source, request.layers, show)
+            original = request.backbone or exporting.backbone_of(model, source)
+            backbone = _load(original, request.layers, show)
             merged = exporting.mix(encoder, backbone, interpolate)
         data = None
         if task is not None:
@@ -124,7 +123,7 @@ def export(request: ExportRequest) -> Exported:
         return exporting.export(
             encoder,
             folder,
-            source=find_folder(model),
+            source=source,
             export_format=cast("Format", request.format),
             dtype=cast("Dtype", request.dtype),
             task=task,

@@ -128,6 +128,11 @@ class Quantization:
     quantize: Quantize = "float32"
     ranges: ndarray | None = None
 
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether the vectors themselves set the ranges."""
+        return self.quantize == "int8" and self.ranges is None
+
     def apply(self, vectors: ndarray) -> ndarray:
         """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
