@@ -206,7 +206,7 @@ def _encode_in_memory(
     texts = cast("Iterable[str]", request.texts)
     if not hasattr(texts, "__getitem__"):  # such as a generator
         texts = [*texts]
-    info, encode_texts = _encoding(request, _loaded(request, show, *devices))
+    info, encode_texts = _encoding(request, show, *devices)
     ranges = _ranges(request.calibration, info.dim)
     return encode_texts(
         texts, quantize=vector_format, calibration=ranges, progress=show
@@ -237,15 +237,6 @@ def _encode_file(
         )
 
 
-def _loaded(
-    request: EncodeRequest, show: Listener, device: str | None = None
-) -> Encoder:
-    say = notes(request.progress)
-    return loaded(
-        request.model, request.precision, show, say, device, layers=request.layers
-    )
-
-
 @contextmanager
 def _embedder(
     request: EncodeRequest, show: Listener
@@ -266,8 +257,7 @@ def _embedder(
     if cluster is None:
         devices = workers_devices(request.workers, named)
         if len(devices) == 1:
-            encoder = _loaded(request, show, devices[0])
-            info, encode_texts = _encoding(request, encoder)
+            info, encode_texts = _encoding(request, show, devices[0])
             yield info, partial(map, encode_texts)
             return
         spec = _worker_spec(request, devices, f"{len(devices)} workers")
@@ -324,11 +314,15 @@ def _encode_options(request: EncodeRequest) -> EncodeOptions:
 
 
 def _encoding(
-    request: EncodeRequest, encoder: Encoder
+    request: EncodeRequest, show: Listener, device: str | None = None
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """The function that encodes as the model or an index does, and what determines its vectors."""
     from aoe_train.encoding.encode_workers import model_info
 
+    say = notes(request.progress)
+    encoder = loaded(
+        request.model, request.precision, show, say, device, layers=request.layers
+    )
     options = _encode_options(request)
     if request.collection is None:
         return model_info(encoder, options)

@@ -226,15 +226,14 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     """The settings; raises ConfigError if they don't match the model or the data."""
     from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.settings import load_settings
+    from pairkit.dataset.reading.tables import is_lines
 
     model = request.model
     if isinstance(model, list):  # --model was repeated
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )
-    if isinstance(request.data, str | Path) and str(request.data).endswith(
-        (".txt", ".txt.gz")
-    ):
+    if isinstance(request.data, str | Path) and is_lines(Path(request.data)):
         raise ConfigError(
             f"{request.data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )

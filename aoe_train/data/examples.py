@@ -284,8 +284,7 @@ def _format_example(
     examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]
 ) -> str:
     """The first conflicting pair, its first row, and the row whose label differs most."""
-    from_rows = conflicting.filter(pl.col("row") != _NO_ROW)
-    first = from_rows.sort("row", maintain_order=True).head(1)
+    first = conflicting.filter(pl.col("row") != _NO_ROW).head(1)
     labels = conflicting.join(first.select(PAIR), on=PAIR, how="semi")
     difference = (pl.col("label") - labels["label"][0]).abs()
     others = labels.sort(difference, descending=True, maintain_order=True)

@@ -332,6 +332,11 @@ class Loss:
         )
 
 
+def _products(one: ndarray, other: ndarray) -> ndarray:
+    """The dot product of each row with the other array's row."""
+    return np.einsum("ij,ij->i", one, other)
+
+
 def measure(
     expected: Callable[[Sequence[str]], ndarray],
     quantized: Callable[[Sequence[str]], ndarray],
@@ -342,7 +347,11 @@ def measure(
     """Encode pairs with the model and with its int8 graph, and compare."""
     from scipy.stats import spearmanr
 
-    rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
+    rows = list(combinations(SAMPLES, 2))
+    source = "sample sentences"
+    if task is not None:
+        rows = list(task.rows)
+        source = task.name
     distinct = {text for row in rows for text in row}
     texts = sorted(distinct, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
@@ -351,10 +360,9 @@ def measure(
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     plain = unit(np.concatenate([expected(block) for block in blocks]))
     int8 = unit(np.concatenate([quantized(block) for block in blocks]))
-    cosines = np.einsum("ij,ij->i", plain, int8)
-    before = np.einsum("ij,ij->i", plain[first], plain[second])
-    after = np.einsum("ij,ij->i", int8[first], int8[second])
-    source = "sample sentences" if task is None else task.name
+    cosines = _products(plain, int8)
+    before = _products(plain[first], plain[second])
+    after = _products(int8[first], int8[second])
     labels: dict[str, float] = {}
     # The result is NaN for constant cosines, which is refused below.
     with np.errstate(invalid="ignore"):
