@@ -55,7 +55,7 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
 
 def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     (tmp_path / "a.md").write_text(
-        "# Dogs\n\n" + "the dog is running in the city. " * 400
+        "# Dogs\n\n" + "the zebra is running in the city. " * 400
     )
     index(tmp_path / "a.md", bert, out, chunk_tokens=32)
     texts = open_index(out, words_only=True)

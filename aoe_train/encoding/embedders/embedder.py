@@ -95,9 +95,11 @@ class PromptedEmbedder(EmbedderWrapper):
 def count_tokens(
     embedder: Embedder, texts: list[str], prompt: str | None = None
 ) -> ndarray:
-    """Tokens of each text that the model reads; without `token_counts` the number of words."""
-    if hasattr(embedder, "token_counts"):
-        return np.asarray(embedder.token_counts(texts, prompt))
+    """Tokens of each text that a local model reads, in any thread; of other models the number of words."""
+    encoder = local_encoder(embedder)
+    if encoder is not None:
+        words = encoder.settings.named_prompts.chosen(prompt=prompt)
+        return encoder.tokens(texts, words).lengths
     counts = [len(terms(text)) for text in texts]
     return np.maximum(np.array(counts, np.int64), 1)
 
@@ -136,11 +138,6 @@ class LocalEmbedder:
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
-
-    def token_counts(self, texts: list[str], prompt: str | None = None) -> ndarray:
-        """Tokens of each text; safe to call from another thread than `encode`."""
-        words = self.prompts.chosen(prompt=prompt)
-        return self._encoder.tokens(texts, words).lengths
 
 
 def local_encoder(embedder: Embedder) -> Encoder | None:
