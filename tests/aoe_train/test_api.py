@@ -270,7 +270,7 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
         (file, {}, "needs `out`"),
         (str(file), {}, "needs `out`"),
         (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
-        (texts, {"precision": "half"}, "precision='half': expected auto"),
+        (texts, {"precision": "half"}, "precision = 'half': expected 'auto', "),
     ):
         with config_error(words):
             encode(given, model=shallow, **how)
