@@ -334,7 +334,8 @@ class Loss:
 
 def _products(one: ndarray, other: ndarray) -> ndarray:
     """The dot product of each row with the other array's row."""
-    return np.einsum("ij,ij->i", one, other)
+    products: ndarray = np.einsum("ij,ij->i", one, other)
+    return products
 
 
 def measure(
