@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
@@ -80,9 +80,9 @@ def export(request: ExportRequest) -> Exported:
 
     model: str | Path = argument("model", request.model, str | Path)
     interpolate = request.interpolate
-    exporting.check_options(
-        request.format, request.dtype, measured=request.data is not None
-    )
+    export_format: Format = argument("format", request.format, exporting.Format)
+    dtype: Dtype = argument("dtype", request.dtype, exporting.Dtype)
+    exporting.check_options(export_format, dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     earlier = exported_there(folder, "export", fresh=request.fresh)
     if request.backbone is not None and interpolate is None:
@@ -108,8 +108,8 @@ def export(request: ExportRequest) -> Exported:
             data = digest_of(pairs)
         made_of = {
             "model": digest_of(encoder.identity()),
-            "format": request.format,
-            "dtype": request.dtype,
+            "format": export_format,
+            "dtype": dtype,
             "interpolate": interpolate,
             "default_prompt": request.default_prompt,
             "data": data,
@@ -124,8 +124,8 @@ def export(request: ExportRequest) -> Exported:
             encoder,
             folder,
             source=source,
-            export_format=cast("Format", request.format),
-            dtype=cast("Dtype", request.dtype),
+            export_format=export_format,
+            dtype=dtype,
             task=task,
             interpolate=interpolate,
             merged=merged,

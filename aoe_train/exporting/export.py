@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -168,14 +168,8 @@ def export(
     return exported
 
 
-def check_options(export_format: str, dtype: str, *, measured: bool) -> None:
+def check_options(export_format: Format, dtype: Dtype, *, measured: bool) -> None:
     """Raise ConfigError for options that conflict, before a model is loaded."""
-    formats = get_args(Format)
-    if export_format not in formats or dtype not in DTYPES:
-        raise ConfigError(
-            f"can't export {export_format} in {dtype}; expected a format of {', '.join(formats)} and a dtype"
-            f" of {', '.join(DTYPES)}"
-        )
     if export_format in GRAPHS:
         require_onnx()
         if dtype != "fp32":
