@@ -80,6 +80,8 @@ def model_info(
     }
     if size != encoder.dim:
         settings["dim"] = size
+    if model.dim is not None and (options.dim, normalize) != (None, None):
+        settings["truncated"] = "before scaling"  # by itself, the model scales first
     encode = partial(
         encoder.encode,
         prompt=prompt,

@@ -186,6 +186,22 @@ def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     assert run(lines, out, other, fresh=True).texts == 2301
 
 
+@table(
+    """
+    given
+    {'dim': 8}
+    {'normalize': True}
+    """,
+)
+def test_options_that_scale_a_truncated_vector_make_another_output(
+    lines, tmp_path, bert, given
+):
+    model, out = load(bert, dim=8, normalize=True), tmp_path / "out.npy"
+    run(lines, out, model)
+    with config_error("other settings: truncated"):
+        run(lines, out, model, **given)
+
+
 def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out = tmp_path / "out.npy"
     out.write_text("precious")
