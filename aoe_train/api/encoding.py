@@ -188,21 +188,18 @@ def _checked_format(request: EncodeRequest) -> Quantize:
 def _encode_in_memory(
     request: EncodeRequest, vector_format: Quantize, show: Listener
 ) -> np.ndarray:
+    from aoe_train.encoding.encode_workers import refuse_options
     from pairkit.base.settings import between_commas
 
     devices = between_commas(request.device)
-    of_files = {
-        "columns": request.columns,
-        "workers": request.workers,
-        "device": ",".join(devices[1:]),
-        "engine": request.engine.removeprefix("local"),
-        "address": request.address,
-    }
-    for name, value in of_files.items():
-        if value:
-            raise ConfigError(
-                f"{name} {value}: only for a file of texts with `out`; leave it out"
-            )
+    refuse_options(
+        "texts in memory",
+        columns=request.columns,
+        workers=request.workers,
+        device=",".join(devices[1:]) or None,
+        engine=None if request.engine == "local" else request.engine,
+        address=request.address,
+    )
     texts = cast("Iterable[str]", request.texts)
     if not hasattr(texts, "__getitem__"):  # such as a generator
         texts = [*texts]

@@ -126,12 +126,12 @@ def load_encoder(
     return encoder
 
 
-def refuse_options(model: str, **options: object) -> None:
-    """Refuse options of `load_encoder` for a `model` that is loaded elsewhere."""
+def refuse_options(subject: str, **options: object) -> None:
+    """Refuse options that have no effect on a `subject`, such as a model that is loaded already."""
     for name, value in options.items():
         if value not in (None, "auto"):
             raise ConfigError(
-                f"--{name} {value}: can't be set for {model}; leave it out"
+                f"--{name} {value}: can't be set for {subject}; leave it out"
             )
 
 

@@ -115,9 +115,9 @@ def test_workers_from_python(bert, texts, tmp_path):
         encode(texts, model=load(bert), out=two, workers=2)
     for model, given, words in values(
         """
-            BERT | {'workers': 2} | workers 2: only for a file of texts
-            BERT | {'address': 'host:1'} | address host:1: only for a file of texts
-            BERT | {'columns': {'text': 'body'}} | columns .*: only for a file of texts
+            BERT | {'workers': 2} | workers=2: can't be set for texts in memory
+            BERT | {'address': 'host:1'} | address='host:1': can't be set for texts in memory
+            BERT | {'columns': {'text': 'body'}} | columns.*: can't be set for texts in memory
             BERT | {'device': 'nonsense'} | device nonsense isn't available
             LOADED | {'device': 'cpu'} | device='cpu': can't be set for a loaded Encoder
             LOADED | {'precision': 'int8'} | precision='int8': can't be set for a loaded Encoder
@@ -281,5 +281,5 @@ def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
     ray = {"engine": "ray", "address": "127.0.0.1:1"}
     with config_error("engine='ray': each worker loads the model"):
         encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
-    with config_error("engine ray: only for a file of texts"):
+    with config_error("engine='ray': can't be set for texts in memory"):
         encode(["a cat"], model=bert, engine="ray")
