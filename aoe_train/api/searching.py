@@ -106,6 +106,7 @@ def index(request: IndexRequest) -> Indexed:
 
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
+    from aoe_train.encoding.encode_workers import refuse_options
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.document_rows import check_link, chunk_rows
@@ -131,10 +132,8 @@ def index(request: IndexRequest) -> Indexed:
     roles = argument("columns", request.columns, dict[str, str] | None)
     has_text_per_line = isinstance(texts, str | Path) and is_lines(Path(texts))
     has_documents = not has_text_per_line and document_files(texts) is not None
-    of_documents = {"--chunk-tokens": max_tokens, "--link": link}
-    for flag, value in of_documents.items():
-        if value is not None and not has_documents:
-            raise ConfigError(f"{flag} {value}: is for documents; leave it out")
+    if not has_documents:
+        refuse_options("texts in a table", chunk_tokens=max_tokens, link=link)
     with Display(request.progress) as show:
         if has_documents:
             documents, _ = read_documents(texts, roles, show)

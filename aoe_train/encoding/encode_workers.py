@@ -130,8 +130,9 @@ def refuse_options(subject: str, **options: object) -> None:
     """Refuse options that have no effect on a `subject`, such as a model that is loaded already."""
     for name, value in options.items():
         if value not in (None, "auto"):
+            flag = name.replace("_", "-")
             raise ConfigError(
-                f"--{name} {value}: can't be set for {subject}; leave it out"
+                f"--{flag} {value}: can't be set for {subject}; leave it out"
             )
 
 

@@ -84,7 +84,7 @@ def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     """,
 )
 def test_texts_have_no_chunks(bert, out, given):
-    with config_error("is for documents; leave it out"):
+    with config_error("can't be set for texts in a table"):
         index(["a dog", "a cat"], bert, out, **given)
 
 
