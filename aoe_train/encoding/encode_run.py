@@ -206,10 +206,9 @@ def _encode_rest(
     def remaining() -> Iterator[list[str]]:
         nonlocal texts_read
         for part in parts(texts(source)):
-            first = texts_read
-            texts_read += len(part)
-            if first >= start:
+            if texts_read >= start:
                 yield part
+            texts_read += len(part)
 
     show(Progress("encode", start, total))
     for vectors in embed(remaining()):

@@ -270,23 +270,22 @@ class _Worker:
     """The parent's view of a worker process. It first sends its `ModelInfo`, then vectors for each part."""
 
     def __init__(self, spec: WorkerSpec, number: int) -> None:
-        count = len(spec.devices)
         device = spec.devices[number]
-        self._name = f"worker {number + 1} of {count}"
+        name = f"worker {number + 1} of {len(spec.devices)}"
         if device:
-            self._name += f" ({device})"
+            name += f" ({device})"
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
             self._process = CONTEXT.Process(
                 target=_work,
                 args=(theirs, spec, number),
-                name=self._name,
+                name=name,
                 daemon=True,
             )
             self._process.start()
 
     def __str__(self) -> str:
-        return self._name
+        return self._process.name
 
     def send(self, part: list[str]) -> None:
         """Send a part to an idle worker."""
