@@ -411,7 +411,7 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         )
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.requests import Limits
-    from pairkit.base.settings import load_settings
+    from pairkit.base.settings import argument, load_settings
 
     limits = load_settings(Limits, request.flags())
     if request.model is None and request.index is None:
@@ -424,8 +424,12 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         )
     check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
     key = _server_key(request.key_env)
-    folders = (request.index, request.against)
-    paths = [Path(folder) for folder in folders if folder is not None]
+    folders = {"index": request.index, "against": request.against}
+    paths = [
+        argument(name, folder, Path)
+        for name, folder in folders.items()
+        if folder is not None
+    ]
     embedders = _served_models(request, paths)
     return EmbeddingServer(
         embedders,
