@@ -186,8 +186,7 @@ def collate(
 
     order = np.argsort(store.lengths[texts], kind="stable")
     texts = texts[order]
-    new_index = np.empty_like(order)
-    new_index[order] = np.arange(len(order))
+    new_index = np.argsort(order)  # the inverse permutation
     in_batch = np.full_like(columns, ABSENT)
     in_batch[present] = new_index[indices]
 
