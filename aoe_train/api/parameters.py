@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, parameter
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def loaded(
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(
-            f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
+            f"model = {one_line(repr(model), 100)}: expected a folder, a Hub id or an Encoder (a run has one as"
+            " `encoder`)"
         )
     with stage(f"load {model}", show):
         return load_encoder(model, precision, say, device=device, layers=layers)

@@ -8,6 +8,8 @@ from functools import partial
 
 import polars as pl
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
@@ -307,6 +309,7 @@ def test_encode_accepts_only_texts(texts, bert):
     call, given, message
     encode | {'model': None} | model = None: expected a folder
     evaluate | {'models': {'text1': 'a man'}} | model = {
+    evaluate | LOADED | "model = SentenceTransformer( (0): "
     evaluate | {'models': []} | no model to evaluate
     evaluate | {'against': 'm'} | no model to evaluate
     evaluate | {'models': 'm', 'seed': 'x'} | "seed = 'x': "
@@ -320,6 +323,7 @@ def test_encode_accepts_only_texts(texts, bert):
     evaluate=lambda models=None, **given: evaluate(models, data=FOUR, **given),
     train=partial(train, FOUR),
     loss=partial(losses.AngleLoss, nn.Identity()),
+    LOADED={"models": SentenceTransformer(modules=[Pooling(2)], device="cpu")},
 )
 def test_errors_name_the_wrong_argument(call, given, message):
     with raises(ConfigError) as raised:

@@ -24,6 +24,7 @@ from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.database import (
     Schema,
     database_errors,
@@ -214,19 +215,22 @@ def open_model(
     from aoe_train.encoding.encode_workers import load_encoder, refuse_options
 
     if not isinstance(model, str | Path):
+        from aoe_train.model.encoder import Encoder  # imports torch
+
         refuse_options(
             "a loaded model",
             layers=layers,
             precision=precision,
             endpoint=endpoint and endpoint.url,
         )
-        if hasattr(model, "tokenizer"):
-            return LocalEmbedder(cast("Encoder", model), "encoder")
-        if callable(model):
+        if isinstance(model, Encoder):
+            return LocalEmbedder(model, "encoder")
+        if callable(model) and not hasattr(model, "encode"):
             return FunctionEmbedder(model)
         raise ConfigError(
-            f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or a"
-            " function that returns vectors of texts"
+            f"model = {one_line(repr(model), 100)}: expected a folder, a Hub id, an Encoder (such as a run's"
+            " `encoder`), or a function that returns vectors of texts (such as `encode` of a"
+            " SentenceTransformer)"
         )
     name = str(model)
     if endpoint is None:
