@@ -64,9 +64,9 @@ def _evaluate(
     arguments: dict[str, Any],
     *,
     subsets: bool = False,
-    markdown: Path | None = None,
-    html: Path | None = None,
-    out: Path | None = None,
+    markdown: str | None = None,
+    html: str | None = None,
+    out: str | None = None,
     json: bool = False,
 ) -> None:
     from pairkit.base.system.files import write_json, write_text
@@ -152,6 +152,10 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
             raise ConfigError(
                 f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open"
             )
+        if name in values:
+            raise ConfigError(
+                f"{flag} {one_line(condition)}: a second value of {one_line(name)}; give one"
+            )
         values[name] = value
     return values
 
@@ -166,9 +170,7 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
         main=True,
     )
 )
-def _duplicates(
-    arguments: dict[str, Any], *, out: Path | None = None
-) -> NearDuplicates:
+def _duplicates(arguments: dict[str, Any], *, out: str | None = None) -> NearDuplicates:
     from pairkit.dataset.table_files import check_new
 
     if out is not None:

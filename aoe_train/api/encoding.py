@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.encoding.encode_run import Embed, Encoded
-    from aoe_train.encoding.encode_workers import ModelInfo
+    from aoe_train.encoding.encode_workers import EncodeOptions, ModelInfo, WorkerSpec
+    from aoe_train.model.collection import Collection
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from pairkit.base.cli.progress import Listener
@@ -162,7 +164,9 @@ def _checked_format(request: EncodeRequest) -> Quantize:
         raise DataError(
             f"expected a text, a list of texts or a file; found {type(texts).__name__}"
         )
-    if isinstance(texts, Path) and out is None:
+    # `Path.is_file` raises an error if the text is too long for a path.
+    is_file = isinstance(texts, str) and os.path.isfile(texts)  # noqa: PTH113
+    if out is None and (is_file or isinstance(texts, Path)):
         raise ConfigError(
             f"{texts}: a file of texts needs `out`, the file for its vectors"
         )
@@ -184,23 +188,22 @@ def _checked_format(request: EncodeRequest) -> Quantize:
 def _encode_in_memory(
     request: EncodeRequest, vector_format: Quantize, show: Listener
 ) -> np.ndarray:
+    from aoe_train.encoding.encode_workers import refuse_options
     from pairkit.base.settings import between_commas
 
     devices = between_commas(request.device)
-    of_files = {
-        "workers": request.workers,
-        "device": ",".join(devices[1:]),
-        "engine": request.engine.removeprefix("local"),
-    }
-    for name, value in of_files.items():
-        if value:
-            raise ConfigError(
-                f"{name} {value}: only for a file of texts with `out`; leave it out"
-            )
-    texts = request.texts
-    if not isinstance(texts, str):
-        texts = [*cast("Iterable[str]", texts)]
-    info, encode_texts = _encoding(request, _loaded(request, show, *devices))
+    refuse_options(
+        "texts in memory",
+        columns=request.columns,
+        workers=request.workers,
+        device=",".join(devices[1:]) or None,
+        engine=None if request.engine == "local" else request.engine,
+        address=request.address,
+    )
+    texts = cast("Iterable[str]", request.texts)
+    if not hasattr(texts, "__getitem__"):  # such as a generator
+        texts = [*texts]
+    info, encode_texts = _encoding(request, show, *devices)
     ranges = _ranges(request.calibration, info.dim)
     return encode_texts(
         texts, quantize=vector_format, calibration=ranges, progress=show
@@ -231,15 +234,6 @@ def _encode_file(
         )
 
 
-def _loaded(
-    request: EncodeRequest, show: Listener, device: str | None = None
-) -> Encoder:
-    say = notes(request.progress)
-    return loaded(
-        request.model, request.precision, show, say, device, layers=request.layers
-    )
-
-
 @contextmanager
 def _embedder(
     request: EncodeRequest, show: Listener
@@ -248,7 +242,6 @@ def _embedder(
     from aoe_train.encoding.encode_workers import (
         EncoderPool,
         WorkerPool,
-        WorkerSpec,
         workers_devices,
     )
     from aoe_train.encoding.on_ray import ActorPool, checked_device
@@ -256,33 +249,18 @@ def _embedder(
     from pairkit.base.settings import between_commas
     from pairkit.base.system.cluster import address_of, joined
 
-    model = request.model
     cluster = address_of(request.engine, request.address)
     named = between_commas(request.device)
     if cluster is None:
         devices = workers_devices(request.workers, named)
+        if len(devices) == 1:
+            info, encode_texts = _encoding(request, show, devices[0])
+            yield info, partial(map, encode_texts)
+            return
+        spec = _worker_spec(request, devices, f"{len(devices)} workers")
     else:
-        devices = [checked_device(named)]
-    if cluster is None and len(devices) == 1:
-        info, encode_texts = _encoding(request, _loaded(request, show, devices[0]))
-        yield info, partial(map, encode_texts)
-        return
-    if request.collection is not None:
-        raise ConfigError(
-            "--collection encodes in one process; leave out --workers, --engine and further devices"
-        )
-    if not isinstance(model, str | Path):
-        option = "--engine=ray" if cluster else f"{len(devices)} workers"
-        raise ConfigError(
-            f"{option}: each worker loads the model, so give its folder or name"
-        )
-    folder = Path(model)
-    if cluster is not None and folder.exists():
-        # Workers on other machines may have another working folder.
-        model = folder.absolute()
-    spec = WorkerSpec(
-        str(model), request.precision, _encode_options(request), devices, request.layers
-    )
+        spec = _worker_spec(request, [checked_device(named)], "--engine=ray")
+
     say = notes(request.progress)
     with ExitStack() as stack:
         pool: EncoderPool
@@ -298,51 +276,91 @@ def _embedder(
         yield pool.model_info, pool.vectors
 
 
-def _encode_options(request: EncodeRequest) -> dict[str, Any]:
-    """The options of `Encoder.encode`."""
-    return {
-        "prompt_name": request.prompt_name,
-        "prompt": request.prompt,
-        "normalize": request.normalize,
-        "dim": request.dim,
-        "batch_tokens": request.batch_tokens,
-    }
+def _worker_spec(
+    request: EncodeRequest, devices: list[str | None], option: str
+) -> WorkerSpec:
+    """What workers load; `option` is the reason for workers."""
+    from aoe_train.encoding.encode_workers import WorkerSpec
+
+    model = request.model
+    if request.collection is not None:
+        raise ConfigError(
+            "--collection encodes in one process; leave out --workers, --engine and further devices"
+        )
+    if not isinstance(model, str | Path):
+        raise ConfigError(
+            f"{option}: each worker loads the model, so give its folder or name"
+        )
+    if Path(model).exists():
+        # Workers on other machines may have another working folder.
+        model = Path(model).absolute()
+    options = _encode_options(request)
+    return WorkerSpec(str(model), request.precision, options, devices, request.layers)
+
+
+def _encode_options(request: EncodeRequest) -> EncodeOptions:
+    from aoe_train.encoding.encode_workers import EncodeOptions
+
+    return EncodeOptions(
+        request.prompt_name,
+        request.prompt,
+        request.normalize,
+        request.dim,
+        request.batch_tokens,
+    )
 
 
 def _encoding(
-    request: EncodeRequest, encoder: Encoder
+    request: EncodeRequest, show: Listener, device: str | None = None
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """The function that encodes as the model or an index does, and what determines its vectors."""
-    import numpy as np
-
     from aoe_train.encoding.encode_workers import model_info
 
-    folder = request.collection
+    say = notes(request.progress)
+    encoder = loaded(
+        request.model, request.precision, show, say, device, layers=request.layers
+    )
     options = _encode_options(request)
-    if folder is None:
+    if request.collection is None:
         return model_info(encoder, options)
-    from aoe_train.api.searching import open_index
-    from aoe_train.model.quantization import quantized
-    from aoe_train.model.similarity import scaled_to_one
-
     if request.normalize is False:
         raise ConfigError(
             "--collection: its vectors have length 1; leave it out to keep the model's lengths"
         )
     if request.prompt is None and request.prompt_name is None:
         # The texts are like those of the index.
-        options["prompt"] = encoder.settings.named_prompts.document or None
+        document = encoder.settings.named_prompts.document
+        options = replace(options, prompt=document or None)
     info, encode_texts = model_info(encoder, options)
+    collection = _collection(request.collection, encoder, info.dim)
+    settings = {**info.settings, "collection": collection.identity}
+    return replace(info, settings=settings), _encode_in(collection, encode_texts)
+
+
+def _collection(folder: str | Path, encoder: Encoder, dim: int) -> Collection:
+    """The collection of an index whose vectors have `dim` dimensions."""
+    from aoe_train.api.searching import open_index
+
     index = open_index(folder, model=encoder)
-    collection = index.collection
-    if collection is None:
+    if index.collection is None:
         raise ConfigError(
             f"{folder}: has no purpose, so it compares the model's vectors; leave --collection out"
         )
-    if info.dim != index.about.dim:
+    if dim != index.about.dim:
         raise ConfigError(
-            f"--dim {info.dim}: {folder} has {index.about.dim} dimensions; leave --dim out"
+            f"--dim {dim}: {folder} has {index.about.dim} dimensions; leave --dim out"
         )
+    return index.collection
+
+
+def _encode_in(
+    collection: Collection, encode_texts: Callable[..., np.ndarray]
+) -> Callable[..., np.ndarray]:
+    """A function that encodes texts as vectors of a collection."""
+    import numpy as np
+
+    from aoe_train.model.quantization import quantized
+    from aoe_train.model.similarity import scaled_to_one
 
     def encode_in(
         texts: str | list[str],
@@ -352,14 +370,11 @@ def _encoding(
         progress: bool | Listener = False,
     ) -> np.ndarray:
         vectors = np.atleast_2d(encode_texts(texts, progress=progress))
-        compared = quantized(
-            collection.transform(scaled_to_one(vectors)), quantize, calibration
-        )
-        return compared[0] if isinstance(texts, str) else compared
+        compared = collection.transform(scaled_to_one(vectors))
+        codes = quantized(compared, quantize, calibration)
+        return codes[0] if isinstance(texts, str) else codes
 
-    return replace(
-        info, settings={**info.settings, "collection": collection.identity}
-    ), encode_in
+    return encode_in
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

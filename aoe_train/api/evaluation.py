@@ -203,7 +203,7 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
 
     from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.model.quantization import named_quantize
-    from pairkit.base.settings import argument, between_commas
+    from pairkit.base.settings import argument, between_commas, split_at_commas
 
     def numbers(
         name: str, values: int | Sequence[int] | str | None
@@ -212,8 +212,9 @@ def _sizes(request: EvaluateRequest) -> Sizes | None:
             return [None]
         if isinstance(values, int):
             values = [values]
-        parts = values.split(",") if isinstance(values, str) else [*values]
-        return argument(name, parts, list[PositiveInt])  # type: ignore[no-any-return]
+        counts: list[int | None]
+        counts = argument(name, split_at_commas(values), list[PositiveInt])
+        return counts
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None

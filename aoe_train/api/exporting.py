@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from aoe_train.api.parameters import MODEL, optional, options
+from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
@@ -78,11 +78,11 @@ def export(request: ExportRequest) -> Exported:
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
-    model = request.model
+    model: str | Path = argument("model", request.model, str | Path)
     interpolate = request.interpolate
-    exporting.check_options(
-        request.format, request.dtype, measured=request.data is not None
-    )
+    export_format: Format = argument("format", request.format, exporting.Format)
+    dtype: Dtype = argument("dtype", request.dtype, exporting.Dtype)
+    exporting.check_options(export_format, dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     earlier = exported_there(folder, "export", fresh=request.fresh)
     if request.backbone is not None and interpolate is None:
@@ -96,12 +96,11 @@ def export(request: ExportRequest) -> Exported:
 
     with Display(request.progress) as show:
         encoder = _load(model, request.layers, show, **changes)
+        source = find_folder(model)
         merged = False
         if interpolate is not None:
-            source = request.backbone or exporting.backbone_of(
-                model, Path(find_folder(model))
-            )
-            backbone = _load(source, request.layers, show)
+            original = request.backbone or exporting.backbone_of(model, source)
+            backbone = _load(original, request.layers, show)
             merged = exporting.mix(encoder, backbone, interpolate)
         data = None
         if task is not None:
@@ -109,8 +108,8 @@ def export(request: ExportRequest) -> Exported:
             data = digest_of(pairs)
         made_of = {
             "model": digest_of(encoder.identity()),
-            "format": request.format,
-            "dtype": request.dtype,
+            "format": export_format,
+            "dtype": dtype,
             "interpolate": interpolate,
             "default_prompt": request.default_prompt,
             "data": data,
@@ -120,15 +119,17 @@ def export(request: ExportRequest) -> Exported:
             loss = earlier["loss"] and Loss(**earlier["loss"])
             return exporting.Exported.from_facts(folder, earlier | {"loss": loss})
         show(Progress(f"write and check {folder}"))
+        changed = (request.layers, interpolate, request.default_prompt)
         return exporting.export(
             encoder,
             folder,
-            source=find_folder(model),
-            export_format=cast("Format", request.format),
-            dtype=cast("Dtype", request.dtype),
+            source=source,
+            export_format=export_format,
+            dtype=dtype,
             task=task,
             interpolate=interpolate,
             merged=merged,
+            keep_card=changed == (None, None, None),
             made_of=made_of,
         )
 
@@ -179,6 +180,8 @@ def distill(
         DataError: Too few texts.
         RemoteError: The Hub could not be reached.
     """
+    from pydantic import PositiveInt
+
     from aoe_train.data.examples import read_examples
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
@@ -191,36 +194,36 @@ def distill(
     from pairkit.base.system.folders import check_same_run
 
     folder = argument("out", out, Path)
+    size = argument("dim", dim, PositiveInt | None)
     earlier = exported_there(folder, "distill", fresh=fresh)
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         if isinstance(model, str | Path):
-            source = Path(find_folder(str(model)))
+            source = find_folder(model)
             name = str(model)
             with stage(f"load {model}", show):
                 encoder = Encoder.load(source, precision="fp32", inference_only=True)
         else:
-            source = Path()
+            source = None
             name = "encoder"
-            encoder = model
+            encoder = loaded(model, None, show, notes(progress))
         full_dim = encoder.dim
-        if dim is None:
-            dim = full_dim
-        if not 1 <= dim <= full_dim:
+        size = full_dim if size is None else size
+        if size > full_dim:
             raise ConfigError(
-                f"--dim {dim}: the model's vectors have {full_dim} numbers"
+                f"--dim {size}: the model's vectors have {full_dim} numbers"
             )
         made_of = {
             "texts": hash_examples(examples),
             "model": digest_of(encoder.identity()),
-            "dim": dim,
+            "dim": size,
         }
         if earlier is not None:
             check_same_run(folder, earlier["made_of"], made_of)
             return Distilled.from_facts(folder, earlier)
         embedder = LocalEmbedder(encoder, name)
         encode = CachedEmbedder(embedder, show=show).encode
-        static, result = distil(encoder, encode, examples.texts, folder, dim, show)
+        static, result = distil(encoder, encode, examples.texts, folder, size, show)
         write(
             static,
             result,

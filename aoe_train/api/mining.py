@@ -226,15 +226,14 @@ def _mine_settings(request: MineRequest) -> MineSettings:
     """The settings; raises ConfigError if they don't match the model or the data."""
     from aoe_train.searching.mining.mined_dataset import MineSettings
     from pairkit.base.settings import load_settings
+    from pairkit.dataset.reading.tables import is_lines
 
     model = request.model
     if isinstance(model, list):  # --model was repeated
         raise ConfigError(
             "--model: found several, expected one; `aoe sample-pairs` compares models"
         )
-    if isinstance(request.data, str | Path) and str(request.data).endswith(
-        (".txt", ".txt.gz")
-    ):
+    if isinstance(request.data, str | Path) and is_lines(Path(request.data)):
         raise ConfigError(
             f"{request.data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )
@@ -245,6 +244,8 @@ def _mine_settings(request: MineRequest) -> MineSettings:
         raise ConfigError(
             f"by = {settings.by}: {problem}; expected bm25, or model or both with --model"
         )
+    if model is None and request.precision is not None:
+        raise ConfigError("--precision: applies to a model; add one with --model")
     if request.corpus_columns is not None and request.corpus is None:
         raise ConfigError(
             "--corpus-columns: applies to a corpus; add one with --corpus"

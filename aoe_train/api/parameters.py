@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, parameter
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -130,23 +131,19 @@ def loaded(
     layers: int | None = None,
 ) -> Encoder:
     """The encoder itself, or one loaded for inference."""
-    from aoe_train.encoding.encode_workers import load_encoder
+    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import stage
 
     if isinstance(model, Encoder):
-        if layers is not None:
-            raise ConfigError(
-                "layers: can't cut an Encoder that is already loaded; use Encoder.load(folder, layers=...)"
-            )
-        if device is not None:
-            raise ConfigError(
-                f"device {device}: the Encoder is already on {model.device}; leave device out"
-            )
+        refuse_options(
+            "a loaded Encoder", layers=layers, device=device, precision=precision
+        )
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(
-            f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
+            f"model = {one_line(repr(model), 100)}: expected a folder, a Hub id or an Encoder (a run has one as"
+            " `encoder`)"
         )
     with stage(f"load {model}", show):
         return load_encoder(model, precision, say, device=device, layers=layers)

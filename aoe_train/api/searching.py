@@ -21,6 +21,7 @@ from pairkit.base.cli.options import (
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
@@ -106,6 +107,7 @@ def index(request: IndexRequest) -> Indexed:
 
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
+    from aoe_train.encoding.encode_workers import refuse_options
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.document_rows import check_link, chunk_rows
@@ -131,6 +133,8 @@ def index(request: IndexRequest) -> Indexed:
     roles = argument("columns", request.columns, dict[str, str] | None)
     has_text_per_line = isinstance(texts, str | Path) and is_lines(Path(texts))
     has_documents = not has_text_per_line and document_files(texts) is not None
+    if not has_documents:
+        refuse_options("texts in a table", chunk_tokens=max_tokens, link=link)
     with Display(request.progress) as show:
         if has_documents:
             documents, _ = read_documents(texts, roles, show)
@@ -398,8 +402,6 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         >>> len(reply["data"])
         1
     """
-    from pydantic import AfterValidator
-
     from pairkit.base.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
@@ -407,12 +409,8 @@ def serve(request: ServeRequest) -> EmbeddingServer:
             EmbeddingServer,
             check_open,
         )
-    from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.index_rows import recorded_model
     from aoe_train.searching.serve.requests import Limits
-    from aoe_train.settings.train_settings import named_precision
-    from pairkit.base.openai_api.credentials import find_key, variable_name
     from pairkit.base.settings import argument, load_settings
 
     limits = load_settings(Limits, request.flags())
@@ -425,31 +423,14 @@ def serve(request: ServeRequest) -> EmbeddingServer:
             "--against: needs --index, the index to compare with; give it, too"
         )
     check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
-    variable = argument(
-        "key_env", request.key_env, Annotated[str, AfterValidator(variable_name)] | None
-    )
-    key = None
-    if variable is not None:
-        key = find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+    key = _server_key(request.key_env)
     folders = {"index": request.index, "against": request.against}
     paths = [
         argument(name, folder, Path)
         for name, folder in folders.items()
         if folder is not None
     ]
-    models = []
-    if request.model is not None:
-        models.append(request.model)
-    models += [recorded_model(path) for path in paths[len(models) :]]
-    embedders = [
-        open_model(
-            model,
-            precision=named_precision(request.precision),
-            layers=request.layers,
-            say=notes(request.progress),
-        )
-        for model in models
-    ]
+    embedders = _served_models(request, paths)
     return EmbeddingServer(
         embedders,
         name=request.name or embedders[0].name,
@@ -459,3 +440,39 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         key=key,
         limits=limits,
     )
+
+
+def _server_key(key_env: str | None) -> str | None:
+    """The key that clients must send, from the environment."""
+    from pydantic import AfterValidator
+
+    from pairkit.base.openai_api.credentials import find_key, variable_name
+    from pairkit.base.settings import argument
+
+    variable = argument(
+        "key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None
+    )
+    if variable is None:
+        return None
+    return find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+
+
+def _served_models(request: ServeRequest, indexes: list[Path]) -> list[Embedder]:
+    """The given model, and those that the other indexes record."""
+    from aoe_train.encoding.embedders.cached import open_model
+    from aoe_train.searching.index_rows import recorded_model
+    from aoe_train.settings.train_settings import named_precision
+
+    models = []
+    if request.model is not None:
+        models.append(request.model)
+    models += [recorded_model(path) for path in indexes[len(models) :]]
+    return [
+        open_model(
+            model,
+            precision=named_precision(request.precision),
+            layers=request.layers,
+            say=notes(request.progress),
+        )
+        for model in models
+    ]

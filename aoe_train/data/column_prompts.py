@@ -143,8 +143,9 @@ def column_prompts(
             "prompts: empty; leave it out, or give words such as 'query: '"
         )
     if prompts == PLACE:  # no prompt
-        without_default = encoder.model_copy(update={"default_prompt_name": None})
-        return ColumnPrompts({}, "", without_default)
+        if not dataset:
+            encoder = encoder.model_copy(update={"default_prompt_name": None})
+        return ColumnPrompts({}, "", encoder)
     if isinstance(prompts, str):
         words = _words(prompts, model_prompts)
         named = _with_prompts(encoder, {dataset or DEFAULT: words}, default=not dataset)
@@ -167,6 +168,8 @@ def column_prompts(
             )
         words = _words(prompt, model_prompts)
         name = _PROMPT_NAMES.get(key, key)
+        if prompts.get(name, prompt) != prompt:  # the prompt of another column
+            name = key
         if dataset and encoder.prompts.get(name, words) != words:
             name = f"{name}-{dataset}"
         by_key[key] = words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -48,7 +47,6 @@ _MAX_WIDTH_RATIO = 4
 _PART_SIZE = 1 << 20
 # The row of a label that comes from no row: a text is similar to itself.
 _NO_ROW = -1
-_REMEDY = "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
 
 
 def silent(_: str) -> None:
@@ -117,11 +115,9 @@ def negative_counts(examples: Examples) -> dict[str, int]:
     """Number of rows by their number of negatives, with keys for JSON; empty for rows without negatives."""
     if examples.kind != "triplet":
         return {}
-    counts = Counter[int]()
-    for start in range(0, len(examples), _ROWS_AT_ONCE):
-        negatives = examples.rows[start : start + _ROWS_AT_ONCE, 2:]
-        counts.update((negatives != ABSENT).sum(axis=1).tolist())
-    return {str(count): counts[count] for count in sorted(counts)}
+    negatives = (examples.rows[:, 2:] != ABSENT).sum(axis=1)
+    counts, rows = np.unique(negatives, return_counts=True)
+    return dict(zip(map(str, counts.tolist()), rows.tolist(), strict=True))
 
 
 def negatives_in_words(counts: Mapping[str, int]) -> str:
@@ -207,7 +203,10 @@ def resolve_conflicts(
     example = _format_example(examples, conflicting, locate)
     message = f"{count:,} pairs have different labels, such as {example}"
     if conflicts == "error":
-        raise DataError(f"{message}; {_REMEDY}")
+        raise DataError(
+            f"{message}; set conflicts to drop (leave them out), first (trust the first row) or keep (train"
+            " on all)"
+        )
     reading = replace(examples.reading, conflicts=count)
     if conflicts == "keep":
         say(f"{message}; they are kept")
@@ -217,7 +216,9 @@ def resolve_conflicts(
         conflicting = conflicting.filter(differs_from_first(scale))
     dropped = conflicting.filter(pl.col("row") != _NO_ROW)["row"].unique().to_numpy()
     if len(dropped) == len(examples):
-        raise DataError(f"{message}; no row would be left: {_REMEDY}")
+        raise DataError(
+            f"{message}; no row would be left: correct them, or set conflicts to keep (train on all)"
+        )
     say(f"{message}; {len(dropped):,} rows are left out")
     reading = replace(reading, conflicting_rows=len(dropped))
     return replace(_without_rows(examples, dropped), reading=reading)
@@ -280,8 +281,7 @@ def _format_example(
     examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]
 ) -> str:
     """The first conflicting pair, its first row, and the row whose label differs most."""
-    from_rows = conflicting.filter(pl.col("row") != _NO_ROW)
-    first = from_rows.sort("row", maintain_order=True).head(1)
+    first = conflicting.filter(pl.col("row") != _NO_ROW).head(1)
     labels = conflicting.join(first.select(PAIR), on=PAIR, how="semi")
     difference = (pl.col("label") - labels["label"][0]).abs()
     others = labels.sort(difference, descending=True, maintain_order=True)

@@ -50,9 +50,11 @@ class Mixture(Sampler[list[int]]):
         rows = [len(each.examples) for each in batches]
         self.starts = np.cumsum([0, *rows])
         lengths = [len(each) for each in batches]
-        passes = epoch_passes(mix, weights, lengths if self._round_robin else rows)
-        self.counts = np.maximum(1, np.round(passes * lengths)).astype(np.int64)
-        self._first = int(np.argmax([each.most_tokens() for each in batches]))
+        sizes = lengths if self._round_robin else rows
+        counts = np.round(epoch_passes(mix, weights, sizes) * lengths)
+        self.counts = np.maximum(1, counts).astype(np.int64)
+        most_tokens = [each.most_tokens() for each in batches]
+        self._first = int(np.argmax(most_tokens))
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -63,20 +65,19 @@ class Mixture(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            if self._rank is None:
-                yield rows.tolist()
-            else:
-                slices = np.split(rows, self._world)
-                yield slices[self._rank].tolist()
+            if self._rank is not None:
+                rows = np.split(rows, self._world)[self._rank]
+            yield rows.tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         datasets = range(len(self.batches))
         upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
-        return [
-            self.starts[dataset] + next(upcoming[dataset])
-            for dataset in self.turns(epoch)
-        ]
+        plan = []
+        for dataset in self.turns(epoch):
+            rows = next(upcoming[dataset])
+            plan.append(self.starts[dataset] + rows)
+        return plan
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
@@ -87,9 +88,10 @@ class Mixture(Sampler[list[int]]):
             first = int(np.argmax(turns == self._first))
             turns[[0, first]] = turns[[first, 0]]
             return turns
-        number = np.concatenate([np.arange(count) for count in self.counts])
         # Round by round until each dataset has had all its batches, or spread evenly over the epoch.
-        position = number if self._once else (number + 0.5) / self.counts[datasets]
+        position = np.concatenate([np.arange(count) for count in self.counts])
+        if not self._once:
+            position = (position + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._first) % len(self.counts)
         order = np.lexsort((tie_break, position))
         return datasets[order]
@@ -108,14 +110,18 @@ class Mixture(Sampler[list[int]]):
     def _rows_seen(self, dataset: int, epochs: int) -> int:
         """Number of rows of one dataset, in whole passes and a part of one."""
         batches = self.batches[dataset]
-        passes, more = divmod(epochs * int(self.counts[dataset]), len(batches))
-        unfinished = batches.plan(passes)[:more] if more else []
-        return batches.rows_seen(passes) + sum(map(len, unfinished))
+        count = epochs * int(self.counts[dataset])
+        passes, more = divmod(count, len(batches))
+        rows = batches.rows_seen(passes)
+        if more:
+            rows += sum(map(len, batches.plan(passes)[:more]))
+        return rows
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
         batches = self.batches[dataset]
-        number, start = divmod(epoch * int(self.counts[dataset]), len(batches))
+        count = epoch * int(self.counts[dataset])
+        number, start = divmod(count, len(batches))
         while True:
             yield from batches.plan(number)[start:]
             number += 1
@@ -126,13 +132,13 @@ class Mixture(Sampler[list[int]]):
         batches = self.batches[dataset]
         count = int(self.counts[dataset])
         seen = self._rows_seen(dataset, 1)
-        distinct = min(seen, batches.rows_seen(1))
+        whole_pass = batches.rows_seen(1)
         return {
             "batches": count,
             "passes": round(count / len(batches), 4),
             "rows_seen": seen,
-            "rows_repeated": seen - distinct,
-            "rows_waiting": batches.rows_seen(1) - distinct,
+            "rows_repeated": max(0, seen - whole_pass),
+            "rows_waiting": max(0, whole_pass - seen),
         }
 
 
@@ -154,13 +160,15 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
     padded_tokens = 0
     for rows in plan:
         dataset, numbers = mixture.locate(rows.tolist())
-        lengths = stores[dataset].lengths
         batches = mixture.batches[dataset]
+        lengths = stores[dataset].lengths
         texts = distinct_texts(batches.examples.rows[numbers])
-        tokens.append(batches.copies * int(lengths[texts].sum()))
+        distinct_tokens = int(lengths[texts].sum())
+        tokens.append(batches.copies * distinct_tokens)
         counts = batches.examples.token_counts(lengths, numbers)
         all_tokens += int(counts.sum())
-        padded_tokens += int(counts.max(axis=0).sum()) * len(counts)
+        width = int(counts.max(axis=0).sum())
+        padded_tokens += width * len(counts)
     return {
         "steps": len(plan),
         "rows_mean": float(np.mean([len(rows) for rows in plan])),

@@ -71,39 +71,47 @@ def neighbour_teacher(
     settings: TeacherSettings,
 ) -> NeighbourTeacher:
     """The teacher of these texts, from the vectors of a model."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     weight = settings.lexical_weight or 0.0
     smoothing = settings.smoothing or 0.0
     neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
-    # A text without words is a term of its own.
-    tf_idf = TfidfVectorizer(
-        analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
-    )
-    lexical: csr_matrix = tf_idf.fit_transform(texts)
+    lexical = _tf_idf(texts)
 
-    similarity = (1 - weight) * (centred @ centred.T) + weight * (
-        lexical @ lexical.T
-    ).toarray()
+    similarity = (1 - weight) * (centred @ centred.T)
+    similarity += weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
     size = min(max(_NEIGHBOURHOOD, neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
-
-    linked = np.zeros(similarity.shape, np.bool_)
-    np.put_along_axis(linked, nearest[:, :neighbours], values=True, axis=1)
-    mutual = (linked & linked.T).astype(np.float32)
+    mutual = _mutual_neighbours(nearest[:, :neighbours])
     smoothed = scaled_to_one(mutual @ centred + centred)
 
-    parts = [
-        np.sqrt((1 - weight) * share) * part
-        for share, part in ((smoothing, smoothed), (1 - smoothing, centred))
-        if share
-    ]
+    parts = []
+    for share, part in ((smoothing, smoothed), (1 - smoothing, centred)):
+        if share:
+            parts.append(np.sqrt((1 - weight) * share) * part)
     dense = np.concatenate(parts, axis=1).astype(np.float32)
     column = ColumnVectors(dense, np.arange(len(texts)))
     # Two equal columns, because `collate` repeats a single text in two columns.
     return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
+
+
+def _tf_idf(texts: Sequence[str]) -> csr_matrix:
+    """Unit rows of TF-IDF; a text without words is a term of its own."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(
+        analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
+    )
+    return vectorizer.fit_transform(texts)
+
+
+def _mutual_neighbours(
+    nearest: Int[np.ndarray, "text rank"],
+) -> Float[np.ndarray, "text text"]:
+    """1 for two texts that are among each other's nearest, else 0."""
+    linked = np.zeros((len(nearest), len(nearest)), np.bool_)
+    np.put_along_axis(linked, nearest, values=True, axis=1)
+    return (linked & linked.T).astype(np.float32)
 
 
 def draw_texts(examples: Examples, seed: int) -> Examples:

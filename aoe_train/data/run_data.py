@@ -72,29 +72,30 @@ class Sources:
 
 def checked_sources(sources: Sources, settings: TrainSettings) -> Sources:
     """Refuse missing and empty files, and read small ones, all before torch is imported."""
-    inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
-    is_small = all(isinstance(source, str | Path) for source in inputs)
     if sources.judged is not None:
-        inputs.append(sources.judged)
-    size = 0
-    for source in inputs:
-        files = files_of(source)
-        is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
-        if isinstance(source, str | Path) and not files and not is_on_hub:
-            parts_of(source)  # has a better message, but accepts names of tables
-            raise DataError(no_such_file(Path(source)), path=source)
-        if is_on_hub and source is not sources.judged:
-            is_small = False
-        sizes = [file.stat().st_size for file in files]
-        # Some files may be empty, such as those of another split.
-        if files and not any(sizes):
-            raise DataError("is empty (0 bytes); expected rows", path=files[0])
-        size += sum(sizes)
-    if not is_small or size > _SMALL:
+        _input_files(sources.judged)
+    inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
+    files_by_input = [_input_files(source) for source in inputs]
+    size = sum(file.stat().st_size for files in files_by_input for file in files)
+    if not all(files_by_input) or size > _SMALL:
         return sources
     notes: list[str] = []
     data = read_data(sources, settings, notes.append)
     return replace(sources, small=replace(data, notes=notes))
+
+
+def _input_files(source: Source) -> list[Path]:
+    """The files of an input, none of a Hub id or rows in memory; refuses missing and empty ones."""
+    files = files_of(source)
+    if isinstance(source, str | Path) and not files:
+        if isinstance(source, str) and is_hub_name(source):
+            return []
+        parts_of(source)  # has a better message, but accepts names of tables
+        raise DataError(no_such_file(Path(source)), path=source)
+    # Some files may be empty, such as those of another split.
+    if files and not any(file.stat().st_size for file in files):
+        raise DataError("is empty (0 bytes); expected rows", path=files[0])
+    return files
 
 
 def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:

@@ -29,8 +29,9 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     """Swap rows of near batches, in place, so that as many as possible have more than one label."""
     single_label: dict[int, float] = {}
     for batch, rows in enumerate(batches):
-        if len(rows) > 1 and (labels[rows] == labels[rows[0]]).all():
-            single_label[batch] = labels[rows[0]]
+        first_label = labels[rows[0]]
+        if len(rows) > 1 and (labels[rows] == first_label).all():
+            single_label[batch] = first_label
     for label in sorted(set(single_label.values())):
         other_labels = np.array(
             [np.count_nonzero(labels[rows] != label) for rows in batches]
@@ -45,8 +46,11 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             donor = donors[np.argmin(np.abs(donors - batch))]
             # Swap the rows that are closest to the other batch.
             candidates = np.flatnonzero(labels[batches[donor]] != label)
-            give = -1 if donor > batch else 0
-            take = candidates[0] if donor > batch else candidates[-1]
+            give = 0
+            take = candidates[-1]
+            if donor > batch:
+                give = -1
+                take = candidates[0]
             row = batches[batch][give]
             batches[batch][give] = batches[donor][take]
             batches[donor][take] = row
@@ -182,8 +186,7 @@ def collate(
 
     order = np.argsort(store.lengths[texts], kind="stable")
     texts = texts[order]
-    new_index = np.empty_like(order)
-    new_index[order] = np.arange(len(order))
+    new_index = np.argsort(order)  # the inverse permutation
     in_batch = np.full_like(columns, ABSENT)
     in_batch[present] = new_index[indices]
 

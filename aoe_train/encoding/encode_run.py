@@ -106,6 +106,8 @@ def check_files(path: Path, out: Path) -> None:
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
         raise ConfigError(f"{out}: is a folder; choose another --out")
+    if out.exists() and path.exists() and out.samefile(path):
+        raise ConfigError(f"{out}: is the input; choose another --out")
 
 
 def encode_file(
@@ -123,7 +125,6 @@ def encode_file(
     """Write the vectors in the order of the input; a stopped call resumes from `OUT.partial`."""
     start = time.monotonic()
     out = Path(out)
-    quantize = quantization.quantize
     with open_partial(out, fresh=fresh) as unfinished:
         file = _input_file(unfinished, path)
         source = open_source(file, columns)
@@ -140,7 +141,9 @@ def encode_file(
             finished = read_finished(out, made_of)
             unfinished.is_resumable = False
             count = finished["texts"]
-            return Encoded(out, count, finished["dim"], count, 0.0, quantize)
+            return Encoded(
+                out, count, finished["dim"], count, 0.0, quantization.quantize
+            )
 
         if unfinished.is_resumable:
             differences = differing(unfinished.state.made_of, made_of)
@@ -150,12 +153,7 @@ def encode_file(
                     " or give --fresh to start over"
                 )
         else:
-            count = _checked(source, table=out.suffix == ".parquet")
-            if count == 1 and quantize == "int8" and quantization.ranges is None:
-                raise ConfigError(
-                    f"{source.path}: one text is not enough to determine the ranges of int8; give"
-                    " --calibration"
-                )
+            count = _count_checked(source, out, quantization)
             out.unlink(missing_ok=True)  # from now on it exists only if it is complete
             unfinished.begin(made_of, count, dim)
 
@@ -165,7 +163,7 @@ def encode_file(
         unfinished.is_resumable = False
     state = unfinished.state
     seconds = round(time.monotonic() - start, 3)
-    return Encoded(out, state.texts, state.dim, resumed, seconds, quantize)
+    return Encoded(out, state.texts, state.dim, resumed, seconds, quantization.quantize)
 
 
 def _input_file(unfinished: PartialOutput, path: str | Path) -> Path:
@@ -178,14 +176,18 @@ def _input_file(unfinished: PartialOutput, path: str | Path) -> Path:
     return copy
 
 
-def _checked(source: TextSource, *, table: bool) -> int:
-    """The number of texts, after checking all of them."""
+def _count_checked(source: TextSource, out: Path, quantization: Quantization) -> int:
+    """The number of texts, after checking that all of them can be encoded and written."""
     count = sum(1 for _ in texts(source))
     if not count:
         raise DataError("has no rows; expected at least one", path=source.path)
-    if table and _VECTOR in source.schema().names:
+    if out.suffix == ".parquet" and _VECTOR in source.schema().names:
         raise ConfigError(
             f"{source.path}: has a column {_VECTOR!r} already; rename it, or write .npy"
+        )
+    if count == 1 and quantization.needs_ranges:
+        raise ConfigError(
+            f"{source.path}: one text is not enough to determine the ranges of int8; give --calibration"
         )
     return count
 
@@ -204,10 +206,9 @@ def _encode_rest(
     def remaining() -> Iterator[list[str]]:
         nonlocal texts_read
         for part in parts(texts(source)):
-            first = texts_read
-            texts_read += len(part)
-            if first >= start:
+            if texts_read >= start:
                 yield part
+            texts_read += len(part)
 
     show(Progress("encode", start, total))
     for vectors in embed(remaining()):
@@ -235,10 +236,9 @@ def _finish(
     quantization: Quantization,
 ) -> None:
     """Write the output from all vectors."""
-    if quantization.quantize == "int8" and quantization.ranges is None:
-        quantization = Quantization(
-            "int8", value_ranges(blocks(unfinished.all_vectors()))
-        )
+    if quantization.needs_ranges:
+        ranges = value_ranges(blocks(unfinished.all_vectors()))
+        quantization = Quantization("int8", ranges)
     if out.suffix == ".parquet":
         complete = unfinished.folder / "table.parquet"
         _write_table(complete, source, unfinished, quantization)

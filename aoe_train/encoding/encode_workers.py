@@ -11,7 +11,7 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,28 +52,42 @@ class ModelInfo:
             )
 
 
+@dataclass(frozen=True)
+class EncodeOptions:
+    """The options of `Encoder.encode` that determine its vectors."""
+
+    prompt_name: str | None = None
+    prompt: str | None = None
+    normalize: bool | None = None
+    dim: int | None = None
+    batch_tokens: int | None = None
+
+
 def model_info(
     encoder: Encoder,
-    options: Mapping[str, Any],
+    options: EncodeOptions,
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of `Encoder.encode` with these options, and return the function that encodes."""
-    prompt = encoder.settings.named_prompts.chosen(
-        prompt=options.get("prompt"), name=options.get("prompt_name")
-    )
-    size = encoder.size(options.get("dim"))
-    normalize = options.get("normalize")
-    if normalize is None:
-        normalize = encoder.settings.normalize
+    model = encoder.settings
+    prompt = model.named_prompts.chosen(prompt=options.prompt, name=options.prompt_name)
+    normalize = options.normalize
+    size = encoder.size(options.dim)
     settings = {
         "model": encoder.identity(),
         "prompt": prompt,
-        "normalize": normalize,
-        "batch tokens": options.get("batch_tokens"),
+        "normalize": model.normalize if normalize is None else normalize,
+        "batch tokens": options.batch_tokens,
     }
     if size != encoder.dim:
         settings["dim"] = size
+    if model.dim is not None and (options.dim, normalize) != (None, None):
+        settings["truncated"] = "before scaling"  # by itself, the model scales first
     encode = partial(
-        encoder.encode, **{**options, "prompt": prompt, "prompt_name": None}
+        encoder.encode,
+        prompt=prompt,
+        normalize=normalize,
+        dim=options.dim,
+        batch_tokens=options.batch_tokens,
     )
     return ModelInfo(size, settings), encode
 
@@ -84,7 +98,7 @@ class WorkerSpec:
 
     model: str
     precision: str | None
-    options: Mapping[str, Any]  # of `Encoder.encode`
+    options: EncodeOptions
     devices: Sequence[str | None]
     layers: int | None = None
 
@@ -110,6 +124,16 @@ def load_encoder(
     if slow:
         say(slow)
     return encoder
+
+
+def refuse_options(subject: str, **options: object) -> None:
+    """Refuse options that have no effect on a `subject`, such as a model that is loaded already."""
+    for name, value in options.items():
+        if value not in (None, "auto"):
+            flag = name.replace("_", "-")
+            raise ConfigError(
+                f"--{flag} {value}: can't be set for {subject}; leave it out"
+            )
 
 
 def load_worker(
@@ -246,23 +270,22 @@ class _Worker:
     """The parent's view of a worker process. It first sends its `ModelInfo`, then vectors for each part."""
 
     def __init__(self, spec: WorkerSpec, number: int) -> None:
-        count = len(spec.devices)
         device = spec.devices[number]
-        self._name = f"worker {number + 1} of {count}"
+        name = f"worker {number + 1} of {len(spec.devices)}"
         if device:
-            self._name += f" ({device})"
+            name += f" ({device})"
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:
             self._process = CONTEXT.Process(
                 target=_work,
                 args=(theirs, spec, number),
-                name=self._name,
+                name=name,
                 daemon=True,
             )
             self._process.start()
 
     def __str__(self) -> str:
-        return self._name
+        return self._process.name
 
     def send(self, part: list[str]) -> None:
         """Send a part to an idle worker."""

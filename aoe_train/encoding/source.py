@@ -65,10 +65,10 @@ def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """The lines of a text file without blank ones, which are counted."""
     blank = 0
     for row, line in read_text_lines(path):
-        if line.strip():
-            yield row, {"text": line.rstrip("\r\n")}
-        else:
+        if is_blank(line):
             blank += 1
+        else:
+            yield row, {"text": line.rstrip("\r\n")}
     if blank:
         note_once("%s: blank lines left out: %d", path, blank)
 
@@ -87,11 +87,12 @@ def texts(source: TextSource) -> Iterator[str]:
                 path=source.path,
                 row=row,
             )
-        if not value.strip():
+        text = without_tags(value, source.path)
+        if is_blank(text):
             raise DataError(
                 "the text is empty; drop the row or fill it", path=source.path, row=row
             )
-        yield without_tags(value, source.path)
+        yield text
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:

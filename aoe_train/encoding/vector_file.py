@@ -29,6 +29,7 @@ from aoe_train.model.model_folder import working_folder
 from aoe_train.model.quantization import (
     DTYPES,
     Quantize,
+    checked_ranges,
     quantized,
     value_ranges,
     width_of,
@@ -128,6 +129,11 @@ class Quantization:
     quantize: Quantize = "float32"
     ranges: ndarray | None = None
 
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether the vectors themselves set the ranges."""
+        return self.quantize == "int8" and self.ranges is None
+
     def apply(self, vectors: ndarray) -> ndarray:
         """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
@@ -223,29 +229,14 @@ def read_ranges(path: Path, dim: int) -> ndarray:
         raise ConfigError(f"--calibration {path}: no such file")
     record = read_record(path)
     if record is not None and "ranges" in record:
-        ranges = np.array(record["ranges"], np.float32)
-    else:
-        ranges = value_ranges(_calibration_blocks(path))
-    if ranges.shape != (2, dim):
-        raise ConfigError(
-            f"--calibration {path}: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it"
-            " with the same --dim"
-        )
-    return ranges
-
-
-def _calibration_blocks(path: Path) -> Iterator[ndarray]:
+        return checked_ranges(np.array(record["ranges"], np.float32), dim)
     remedy = (
         "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     )
     vectors = mapped_array(path, remedy)
-    if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":
+    if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise DataError(
             "expected vectors (text, dim) of floats, or int8 output with its record",
             path=path,
         )
-    for stored in blocks(vectors):
-        block = np.asarray(stored, np.float32)
-        if not np.isfinite(block).all():
-            raise DataError("contains vectors with NaN or infinity", path=path)
-        yield block
+    return checked_ranges(value_ranges(blocks(vectors)), dim)

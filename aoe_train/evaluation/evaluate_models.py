@@ -181,7 +181,7 @@ def evaluate_models(
                     raise
                 raise DataError(f"{key}: {error}") from error
             if isinstance(variant, QuantizedEmbedder):
-                sizes[key] = variant.size()
+                sizes[key] = variant.size
     against = None if rival is None else rival.name
     return Evaluation(tasks.suite, scores, tasks.missing, against, sizes, resampling)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -57,49 +57,6 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 _TOLERANCE = 1e-5
 _GRAPH_TOLERANCE = 1e-4
 _SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
-
-
-def probes(max_length: int) -> list[str]:
-    """Texts for verification: short ones, several scripts, and one longer than `max_length` tokens."""
-    return [
-        "crash",
-        "A man is playing a flute.",
-        "naïve Straße 東京 🙂",
-        _SENTENCE,
-        _SENTENCE * max_length,
-    ]
-
-
-def difference(
-    vectors: Float[ndarray, "text dim"],
-    expected: Float[ndarray, "text dim"],
-) -> float:
-    """The largest distance between two vectors of a text, relative to the expected one's length."""
-    if vectors.shape != expected.shape:
-        return float("inf")
-    distances = np.linalg.norm(vectors.astype(np.float64) - expected, axis=1)
-    lengths = np.linalg.norm(expected.astype(np.float64), axis=1)
-    relative = distances / np.maximum(lengths, 1e-12)
-    return float("inf") if np.isnan(relative).any() else float(relative.max())
-
-
-def verify(
-    encode: Callable[[Sequence[str]], ndarray],
-    texts: Sequence[str],
-    expected: Float[ndarray, "text dim"],
-    *,
-    path: Path,
-    within: float,
-) -> float:
-    """Return the largest difference of the export's vectors; raise DataError if it is above `within`."""
-    largest = difference(encode(texts), expected)
-    if largest > within:
-        raise DataError(
-            f"the export's vectors differ from the model's by {largest:.1e} of their length; expected at most"
-            f" {within:.0e}; nothing was written",
-            path=path,
-        )
-    return largest
 
 
 @dataclass(frozen=True)
@@ -161,6 +118,7 @@ def export(
     task: PairTask | None = None,
     interpolate: float | None = None,
     merged: bool = False,
+    keep_card: bool = True,
     made_of: Mapping[str, Any] = {},
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`.
@@ -205,20 +163,23 @@ def export(
             loss=loss,
             interpolate=interpolate,
         )
-        if (source / DIGESTS_FILE).is_file():
-            shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
-        card = source / "README.md"
-        is_changed = interpolate is not None or made_of.get("default_prompt")
-        if graph_file is None and card.is_file() and not is_changed:
-            shutil.copyfile(card, folder / "README.md")
-        else:
-            _write_card(exported, encoder.settings, card, folder)
-        # The record of the source, if it has one, and how the export was made from it.
-        run = read_object(source / RUN_FILE) or {"source": source.name}
-        about = asdict(exported) | {"out": out.name, "version": __version__}
-        about["made_of"] = made_of
-        write_json(folder / RUN_FILE, {**run, "export": about})
+        _write_card(exported, encoder.settings, source, folder, keep=keep_card)
+        _write_records(exported, source, folder, made_of)
     return exported
+
+
+def check_options(export_format: Format, dtype: Dtype, *, measured: bool) -> None:
+    """Raise ConfigError for options that conflict, before a model is loaded."""
+    if export_format in GRAPHS:
+        require_onnx()
+        if dtype != "fp32":
+            raise ConfigError(
+                f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
+            )
+    if measured and export_format != INT8:
+        raise ConfigError(
+            "--data measures the loss by int8; use an int8 --format, or leave --data out"
+        )
 
 
 def backbone_of(model: str | Path, folder: Path) -> str:
@@ -245,11 +206,9 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
             merge_lora(model.backbone)
     trained = dict(encoder.model.named_parameters())
     original = dict(backbone.model.named_parameters())
-    shapes, expected = (
-        {name: weight.shape for name, weight in weights.items()}
-        for weights in (trained, original)
-    )
-    if shapes != expected:
+    if trained.keys() != original.keys() or any(
+        weight.shape != original[name].shape for name, weight in trained.items()
+    ):
         raise ConfigError(
             "interpolate: the weights of model and backbone have different names or shapes; give the original"
             " --backbone"
@@ -257,26 +216,6 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     for name, weight in trained.items():
         weight.copy_(original[name].lerp(weight, share))
     return had_adapters
-
-
-def check_options(export_format: str, dtype: str, *, measured: bool) -> None:
-    """Raise ConfigError for options that conflict, before a model is loaded."""
-    formats = get_args(Format)
-    if export_format not in formats or dtype not in DTYPES:
-        raise ConfigError(
-            f"can't export {export_format} in {dtype}; expected a format of {', '.join(formats)} and a dtype"
-            f" of {', '.join(DTYPES)}"
-        )
-    if export_format in GRAPHS:
-        require_onnx()
-        if dtype != "fp32":
-            raise ConfigError(
-                f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
-            )
-    if measured and export_format != INT8:
-        raise ConfigError(
-            "--data measures the loss by int8; use an int8 --format, or leave --data out"
-        )
 
 
 def _write_model(
@@ -318,14 +257,21 @@ def _sentence_transformers_encoder(
 def _write_card(
     exported: Exported,
     settings: EncoderSettings,
-    card: Path,
+    source: Path,
     folder: Path,
+    *,
+    keep: bool,
 ) -> None:
-    """Write a new card with the metadata of the source's `card`, which describes another use."""
+    """Copy the source's card, or write a new one with its metadata if it would describe another use."""
+    card = source / "README.md"
     name = exported.out.name
-    if exported.format in GRAPHS:
-        use = graph_usage(name, settings, GRAPHS[exported.format], exported.loss)
+    graph_file = GRAPHS.get(exported.format)
+    if graph_file is not None:
+        use = graph_usage(name, settings, graph_file, exported.loss)
         tags = ["onnx", "transformers.js"]
+    elif keep and card.is_file():
+        shutil.copyfile(card, folder / "README.md")
+        return
     else:
         use = usage(
             name, prompts=settings.named_prompts, needs_toolkit=exported.needs_toolkit
@@ -333,3 +279,57 @@ def _write_card(
         tags = []
     head = exported_card_head(name, exported.dim, tags=tags, source=card)
     write_text(folder / "README.md", head + mix_note(exported.interpolate) + use)
+
+
+def _write_records(
+    exported: Exported, source: Path, folder: Path, made_of: Mapping[str, Any]
+) -> None:
+    """Write the source's hashes and record, if it has any, and how the export was made from it."""
+    if (source / DIGESTS_FILE).is_file():
+        shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
+    run = read_object(source / RUN_FILE) or {"source": source.name}
+    about = asdict(exported) | {"out": exported.out.name, "version": __version__}
+    about["made_of"] = made_of
+    write_json(folder / RUN_FILE, {**run, "export": about})
+
+
+def probes(max_length: int) -> list[str]:
+    """Texts for verification: short ones, several scripts, and one longer than `max_length` tokens."""
+    return [
+        "crash",
+        "A man is playing a flute.",
+        "naïve Straße 東京 🙂",
+        _SENTENCE,
+        _SENTENCE * max_length,
+    ]
+
+
+def difference(
+    vectors: Float[ndarray, "text dim"],
+    expected: Float[ndarray, "text dim"],
+) -> float:
+    """The largest distance between two vectors of a text, relative to the expected one's length."""
+    if vectors.shape != expected.shape:
+        return float("inf")
+    distances = np.linalg.norm(vectors.astype(np.float64) - expected, axis=1)
+    lengths = np.linalg.norm(expected.astype(np.float64), axis=1)
+    return float((distances / np.maximum(lengths, 1e-12)).max())
+
+
+def verify(
+    encode: Callable[[Sequence[str]], ndarray],
+    texts: Sequence[str],
+    expected: Float[ndarray, "text dim"],
+    *,
+    path: Path,
+    within: float,
+) -> float:
+    """Return the largest difference of the export's vectors; raise DataError if it is above `within`."""
+    largest = difference(encode(texts), expected)
+    if not largest <= within:  # also NaN
+        raise DataError(
+            f"the export's vectors differ from the model's by {largest:.1e} of their length; expected at most"
+            f" {within:.0e}; nothing was written",
+            path=path,
+        )
+    return largest

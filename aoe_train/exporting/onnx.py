@@ -116,18 +116,13 @@ class PaddedEncoder(nn.Module):
     def __init__(
         self,
         backbone: PreTrainedModel,
-        pooling: str,
-        *,
-        normalize: bool,
+        settings: EncoderSettings,
         dense: DenseLayers | None = None,
-        dim: int | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.pooling = pooling
-        self.normalize = normalize
+        self.settings = settings
         self.dense = dense
-        self.dim = dim
 
     def forward(
         self,
@@ -135,7 +130,8 @@ class PaddedEncoder(nn.Module):
         attention_mask: Int[Tensor, "text token"],
     ) -> tuple[Float[Tensor, "text token dim"], Float[Tensor, "text dim"]]:
         """Vectors of tokens and of texts; `attention_mask` is 1 for tokens and 0 for padding."""
-        layers = self.pooling == "first-last-avg"
+        pooling = self.settings.pooling
+        layers = pooling == "first-last-avg"
         output = self.backbone(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -145,13 +141,13 @@ class PaddedEncoder(nn.Module):
         tokens = output.last_hidden_state
         if layers:
             tokens = (output.hidden_states[1] + output.hidden_states[-1]) / 2
-        vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
+        vectors = pool_padded(tokens.float(), attention_mask, pooling)
         if self.dense is not None:
             vectors = self.dense(vectors)
-        if self.normalize:
+        if self.settings.normalize:
             vectors = nn.functional.normalize(vectors, dim=-1)
-        if self.dim is not None:
-            vectors = vectors[:, : self.dim]
+        if self.settings.dim is not None:
+            vectors = vectors[:, : self.settings.dim]
         return tokens, vectors
 
 
@@ -204,13 +200,7 @@ def write_onnx(
     dense = None
     if names:
         dense = read_dense_layers([model / name for name in names], settings.dense, dim)
-    padded = PaddedEncoder(
-        backbone,
-        settings.pooling,
-        normalize=settings.normalize,
-        dense=dense,
-        dim=settings.dim,
-    )
+    padded = PaddedEncoder(backbone, settings, dense)
     _trace(padded.eval(), folder / GRAPH)
     for name in names:
         shutil.copytree(model / name, folder / name)
@@ -237,7 +227,7 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
 
 def onnx_encoder(
     folder: Path,
-    prompts: NamedPrompts | None,
+    prompts: NamedPrompts,
     *,
     file: str = GRAPH,
 ) -> Callable[..., ndarray]:
@@ -252,7 +242,7 @@ def onnx_encoder(
 
     def encode(texts: Sequence[str], prompt_name: str | None = None) -> ndarray:
         words = ""
-        if prompts is not None and not prompts.around_all:
+        if not prompts.around_all:
             words = prompts.chosen(name=prompt_name)
         prompted = [read_prompt(words).before + text for text in texts]
         tokens = tokenizer(prompted, padding=True, truncation=True, return_tensors="np")
@@ -342,6 +332,12 @@ class Loss:
         )
 
 
+def _products(one: ndarray, other: ndarray) -> ndarray:
+    """The dot product of each row with the other array's row."""
+    products: ndarray = np.einsum("ij,ij->i", one, other)
+    return products
+
+
 def measure(
     expected: Callable[[Sequence[str]], ndarray],
     quantized: Callable[[Sequence[str]], ndarray],
@@ -352,7 +348,11 @@ def measure(
     """Encode pairs with the model and with its int8 graph, and compare."""
     from scipy.stats import spearmanr
 
-    rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
+    rows = list(combinations(SAMPLES, 2))
+    source = "sample sentences"
+    if task is not None:
+        rows = list(task.rows)
+        source = task.name
     distinct = {text for row in rows for text in row}
     texts = sorted(distinct, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
@@ -361,10 +361,9 @@ def measure(
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     plain = unit(np.concatenate([expected(block) for block in blocks]))
     int8 = unit(np.concatenate([quantized(block) for block in blocks]))
-    cosines = np.einsum("ij,ij->i", plain, int8)
-    before = np.einsum("ij,ij->i", plain[first], plain[second])
-    after = np.einsum("ij,ij->i", int8[first], int8[second])
-    source = "sample sentences" if task is None else task.name
+    cosines = _products(plain, int8)
+    before = _products(plain[first], plain[second])
+    after = _products(int8[first], int8[second])
     labels: dict[str, float] = {}
     # The result is NaN for constant cosines, which is refused below.
     with np.errstate(invalid="ignore"):

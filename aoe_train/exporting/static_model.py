@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _TEXTS_AT_ONCE = 1 << 12
-_MIN_TEXTS = 100
+_MIN_TEXTS = 105
 # One of 20 texts is held out, and at most 2000.
 _HELD_OUT = 20
 _MAX_HELD_OUT = 2000
@@ -55,12 +55,107 @@ these texts. On {held_out:,} held-out texts, the mean cosine of its vectors and 
 """
 
 
+@dataclass(frozen=True)
+class Distilled(OutputResult):
+    """The result of a distillation.
+
+    Attributes:
+        out: The folder.
+        tokens: Number of tokens with a vector.
+        dim: Dimensions of a vector.
+        texts: Number of texts that it was fitted on.
+        seen: Tokens that occur in these texts; vectors of others derive from the model's vector of the token.
+        held_out: Number of held-out texts.
+        agreement: The mean cosine of its vectors and the model's on held-out texts.
+    """
+
+    out: Path
+    tokens: int
+    dim: int
+    texts: int
+    seen: int
+    held_out: int
+    agreement: float
+
+    def notes(self) -> list[str]:
+        """Tokens, texts and agreement with the model."""
+        return [
+            f"{self.tokens:,} tokens, {self.seen:,} of them in {self.texts:,} texts; on {self.held_out:,}"
+            f" held-out texts, its vectors have a mean cosine of {self.agreement:.3f} with the model's"
+        ]
+
+
+@dataclass(frozen=True)
+class Static:
+    """A tokenizer and the vectors of its tokens, float32 (token, dim)."""
+
+    tokenizer: Tokenizer
+    table: Float[ndarray, "token dim"]
+
+    def encode(self, texts: Sequence[str]) -> Float[ndarray, "text dim"]:
+        """Vectors of length 1; zero for texts without tokens."""
+        return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
+
+
+def distil(
+    encoder: Encoder,
+    embed: Callable[[list[str]], ndarray],
+    texts: Sequence[str],
+    out: Path,
+    dim: int,
+    show: Listener,
+) -> tuple[Static, Distilled]:
+    """Fit a vector for each token of a model."""
+    if len(texts) < _MIN_TEXTS:
+        raise DataError(
+            f"distillation: found {len(texts):,} texts; expected at least {_MIN_TEXTS:,}, similar to those"
+            " that the model will encode, and about 20,000 for a good model"
+        )
+    test_texts, fitted = held_out(texts)
+    plain = plain_tokenizer(encoder.tokenizer)
+    token_texts = written_tokens(encoder.tokenizer, plain)
+    with_text = [token for token, text in enumerate(token_texts) if text]
+    written = [token_texts[token] for token in with_text]
+    targets, test_vectors, of_tokens = _unit_vectors(
+        embed, [fitted, test_texts, written]
+    )
+    axes = np.eye(targets.shape[1], dtype=np.float32)
+    if dim < len(axes):
+        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
+
+    longest = encoder.settings.max_length
+    if longest is not None:
+        longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
+    shares = token_shares(plain, fitted, longest)
+    prior = np.zeros((len(token_texts), targets.shape[1]), np.float32)
+    prior[with_text] = of_tokens - of_tokens.mean(axis=0)
+    prior *= rarity(shares)[:, None].astype(np.float32)
+    table = fit(
+        shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens"))
+    )
+    show(Progress("fit tokens", ended=True))
+
+    static = Static(plain, table.astype(np.float32))
+    expected = scaled_to_one(test_vectors @ axes)
+    cosines = (static.encode(test_texts) * expected).sum(axis=1)
+    result = Distilled(
+        out,
+        tokens=len(table),
+        dim=dim,
+        texts=len(fitted),
+        seen=int(np.unique(shares.indices).size),
+        held_out=len(test_texts),
+        agreement=float(cosines.mean()),
+    )
+    return static, result
+
+
 def write(
     static: Static,
     result: Distilled,
     *,
     model: str,
-    source: Path,
+    source: Path | None,
     wide: int,
     texts: Iterable[str],
     made_of: Any,
@@ -68,9 +163,8 @@ def write(
     """Write the folder; it is complete or absent."""
     name = result.out.name
     axes = "" if result.dim == wide else f"on their {result.dim} principal axes "
-    head = exported_card_head(
-        name, result.dim, tags=["static"], source=source / "README.md"
-    )
+    card = None if source is None else source / "README.md"
+    head = exported_card_head(name, result.dim, tags=["static"], source=card)
     body = _CARD.format(**asdict(result), model=model, axes=axes)
     use = SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=', device="cpu"')
     facts = asdict(result) | {"out": name, "model": model, "version": __version__}
@@ -80,6 +174,29 @@ def write(
         write_digests(folder, digests(texts), source)
         write_text(folder / "README.md", head + body + use)
         write_json(folder / "run.json", {"distill": facts})
+
+
+def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Hold out texts by their hash, independent of their order; returns these and the others."""
+    ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
+    count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
+    chosen = set(ranked[:count])
+    test_texts = [text for index, text in enumerate(texts) if index in chosen]
+    others = [text for index, text in enumerate(texts) if index not in chosen]
+    return test_texts, others
+
+
+def _unit_vectors(
+    embed: Callable[[list[str]], ndarray], lists: Sequence[list[str]]
+) -> list[Float[ndarray, "text dim"]]:
+    """The vectors of each list of texts, scaled to length 1."""
+    vectors = embed([text for texts in lists for text in texts])
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            "distillation: some of the model's vectors contain NaN or infinity; check the model"
+        )
+    ends = np.cumsum([len(texts) for texts in lists])
+    return np.split(scaled_to_one(vectors), ends[:-1])
 
 
 def plain_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
@@ -175,111 +292,3 @@ def fit(
     )
     vectors: ndarray = start + change.reshape(residual.shape)
     return vectors
-
-
-@dataclass(frozen=True)
-class Distilled(OutputResult):
-    """The result of a distillation.
-
-    Attributes:
-        out: The folder.
-        tokens: Number of tokens with a vector.
-        dim: Dimensions of a vector.
-        texts: Number of texts that it was fitted on.
-        seen: Tokens that occur in these texts; vectors of others derive from the model's vector of the token.
-        held_out: Number of held-out texts.
-        agreement: The mean cosine of its vectors and the model's on held-out texts.
-    """
-
-    out: Path
-    tokens: int
-    dim: int
-    texts: int
-    seen: int
-    held_out: int
-    agreement: float
-
-    def notes(self) -> list[str]:
-        """Tokens, texts and agreement with the model."""
-        return [
-            f"{self.tokens:,} tokens, {self.seen:,} of them in {self.texts:,} texts; on {self.held_out:,}"
-            f" held-out texts, its vectors have a mean cosine of {self.agreement:.3f} with the model's"
-        ]
-
-
-@dataclass(frozen=True)
-class Static:
-    """A tokenizer and the vectors of its tokens, float32 (token, dim)."""
-
-    tokenizer: Tokenizer
-    table: Float[ndarray, "token dim"]
-
-    def encode(self, texts: Sequence[str]) -> Float[ndarray, "text dim"]:
-        """Vectors of length 1; zero for texts without tokens."""
-        return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
-
-
-def distil(
-    encoder: Encoder,
-    embed: Callable[[list[str]], ndarray],
-    texts: Sequence[str],
-    out: Path,
-    dim: int,
-    show: Listener,
-) -> tuple[Static, Distilled]:
-    """Fit a vector for each token of a model."""
-    test_texts, fitted = held_out(texts)
-    if len(fitted) < _MIN_TEXTS:
-        raise DataError(
-            f"distillation: found {len(texts):,} texts; expected at least {_MIN_TEXTS + 10:,}, similar to"
-            " those that the model will encode, and about 20,000 for a good model"
-        )
-    plain = plain_tokenizer(encoder.tokenizer)
-    token_texts = written_tokens(encoder.tokenizer, plain)
-    with_text = [token for token, text in enumerate(token_texts) if text]
-    written = [token_texts[token] for token in with_text]
-    vectors = embed([*fitted, *test_texts, *written])
-    if not np.isfinite(vectors).all():
-        raise DataError(
-            "distillation: some of the model's vectors contain NaN or infinity; check the model"
-        )
-    vectors = scaled_to_one(vectors)
-    ends = np.cumsum([len(fitted), len(test_texts)])
-    targets, test_vectors, of_tokens = np.split(vectors, ends)
-    axes = np.eye(vectors.shape[1], dtype=np.float32)
-    if dim < len(axes):
-        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
-    prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
-    prior[with_text] = of_tokens - of_tokens.mean(axis=0)
-    longest = encoder.settings.max_length
-    if longest is not None:
-        longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
-    shares = token_shares(plain, fitted, longest)
-    prior *= rarity(shares)[:, None].astype(np.float32)
-    table = fit(
-        shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens"))
-    )
-    show(Progress("fit tokens", ended=True))
-    static = Static(plain, table.astype(np.float32))
-    expected = scaled_to_one(test_vectors @ axes)
-    cosines = (static.encode(test_texts) * expected).sum(axis=1)
-    result = Distilled(
-        out,
-        tokens=len(table),
-        dim=dim,
-        texts=len(fitted),
-        seen=int(np.unique(shares.indices).size),
-        held_out=len(test_texts),
-        agreement=float(cosines.mean()),
-    )
-    return static, result
-
-
-def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Hold out texts by their hash, independent of their order; returns these and the others."""
-    ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
-    count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
-    chosen = set(ranked[:count])
-    test_texts = [text for index, text in enumerate(texts) if index in chosen]
-    others = [text for index, text in enumerate(texts) if index not in chosen]
-    return test_texts, others

@@ -65,10 +65,10 @@ _JS_POOLINGS = {
 
 
 def exported_card_head(
-    name: str, dim: int, *, tags: Sequence[str], source: Path
+    name: str, dim: int, *, tags: Sequence[str], source: Path | None
 ) -> str:
     """The metadata and title of an exported model's card, with metadata of the `source` model's card."""
-    about = _metadata(source)
+    about = {} if source is None else _metadata(source)
     base = about.get("base_model")
     yaml = card_head(
         name,

@@ -68,12 +68,19 @@ def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
 
 def calibrated(calibration: ndarray, dim: int) -> ndarray:
     """The ranges of a calibration set (any, dim), which may be the two rows of `value_ranges`."""
-    vectors = np.atleast_2d(calibration)
-    if vectors.shape[1:] != (dim,):
+    return checked_ranges(value_ranges([np.atleast_2d(calibration)]), dim)
+
+
+def checked_ranges(ranges: ndarray, dim: int) -> ndarray:
+    """The ranges of a calibration set, if its vectors have `dim` finite numbers."""
+    if ranges.shape != (2, dim):
         raise ConfigError(
-            f"calibration: its vectors have {vectors.shape[-1]} dimensions; expected {dim}"
+            f"--calibration: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it with"
+            " the same --dim"
         )
-    return value_ranges([vectors])
+    if not np.isfinite(ranges).all():
+        raise ConfigError("--calibration: contains vectors with NaN or infinity")
+    return ranges
 
 
 def quantized(

@@ -88,17 +88,11 @@ class MixSettings(Settings):
 
     @model_validator(mode="after")
     def _check_temperature(self) -> MixSettings:
-        if self.temperature == 1:
-            return self
-        if self.order == "round-robin":
+        is_used = self.order == "proportional" and self.until != "once"
+        if self.temperature != 1 and not is_used:
             raise ValueError(
-                f"mix.temperature = {self.temperature:g}: has no effect in round-robin; leave it out, or set"
-                " order = proportional"
-            )
-        if self.until == "once":
-            raise ValueError(
-                f"mix.temperature = {self.temperature:g}: has no effect if each row is seen once an epoch;"
-                " leave it out, or set epoch = longest"
+                f"mix.temperature = {self.temperature:g}: has no effect in round-robin, or if each row is"
+                " seen once an epoch; leave it out, or set order = proportional and epoch = longest"
             )
         return self
 

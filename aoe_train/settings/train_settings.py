@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -31,7 +31,13 @@ from aoe_train.settings.run_settings import (
     TeacherSettings,
 )
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import PathText, Settings, setting, split_at_commas
+from pairkit.base.settings import (
+    PathText,
+    Settings,
+    argument,
+    setting,
+    split_at_commas,
+)
 from pairkit.dataset.labels import LabelRange, LabelValues
 
 Pooling = Literal[
@@ -76,10 +82,10 @@ _POOLINGS = {
 
 def named_precision(name: str | None) -> EncodingPrecision:
     """Check the name of a precision for encoding; None is `auto`."""
-    if name is not None and name not in PRECISIONS:
-        *others, last = PRECISIONS
-        raise ConfigError(f"--precision {name}: expected {', '.join(others)} or {last}")
-    return cast("EncodingPrecision", name or "auto")
+    precision: EncodingPrecision = argument(
+        "precision", name or "auto", EncodingPrecision
+    )
+    return precision
 
 
 class DenseSettings(Settings):

@@ -8,6 +8,8 @@ from functools import partial
 
 import polars as pl
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
@@ -268,8 +270,9 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     assert Progress("encode", 3, 3) in seen
     for given, how, words in (
         (file, {}, "needs `out`"),
+        (str(file), {}, "needs `out`"),
         (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
-        (texts, {"precision": "half"}, "precision='half': expected auto"),
+        (texts, {"precision": "half"}, "precision = 'half': expected 'auto', "),
     ):
         with config_error(words):
             encode(given, model=shallow, **how)
@@ -296,6 +299,9 @@ def test_encode_accepts_only_texts(texts, bert):
     encoder = load(bert)
     with data_error("expected a text, or a list of texts; found"):
         encoder.encode(texts)
+    if hasattr(texts, "__getitem__"):  # `aoe_train.encode` also takes iterators
+        with data_error("expected a text, or a list of texts; found"):
+            encode(texts, model=encoder)
 
 
 @table(
@@ -303,6 +309,7 @@ def test_encode_accepts_only_texts(texts, bert):
     call, given, message
     encode | {'model': None} | model = None: expected a folder
     evaluate | {'models': {'text1': 'a man'}} | model = {
+    evaluate | LOADED | "model = SentenceTransformer( (0): "
     evaluate | {'models': []} | no model to evaluate
     evaluate | {'against': 'm'} | no model to evaluate
     evaluate | {'models': 'm', 'seed': 'x'} | "seed = 'x': "
@@ -316,6 +323,7 @@ def test_encode_accepts_only_texts(texts, bert):
     evaluate=lambda models=None, **given: evaluate(models, data=FOUR, **given),
     train=partial(train, FOUR),
     loss=partial(losses.AngleLoss, nn.Identity()),
+    LOADED={"models": SentenceTransformer(modules=[Pooling(2)], device="cpu")},
 )
 def test_errors_name_the_wrong_argument(call, given, message):
     with raises(ConfigError) as raised:

@@ -3,6 +3,7 @@
 from aoe_train import encode, evaluate, export
 from tests.aoe_train.test_dense_layers import ROWS, fit
 from tests.aoe_train.tiny import (
+    card_of,
     difference,
     load,
     save_bert,
@@ -81,6 +82,8 @@ def test_adapters_of_some_layers(three, out, tmp_path):
     theirs = sentence_transformer(out, trust_remote_code=True)
     assert difference(theirs.encode(TEXTS), again.encode(TEXTS)) < 1e-6
     assert export(out, out=tmp_path / "one", layers=1).merged
+    assert "## Settings" in card_of(out)
+    assert "## Settings" not in card_of(tmp_path / "one")  # and scores of all layers
     assert layers_of(load(tmp_path / "one")) == 1
 
 
@@ -103,7 +106,8 @@ def test_one_table_of_layers_and_sizes(bert):
             BERT | {'quantize': 'int4'} | quantize = 'int4': expected
             BERT | {'dim': 64} | dim 64: this model's vectors have 32 dimensions
             BERT | {'dim': 8, 'against': 'minilm'} | against= compares full vectors
-            LOADED | {'layers': 1} | layers can't be set for a loaded Encoder
+            LOADED | {'layers': 1} | layers=1: can't be set for a loaded model
+            LOADED | {'precision': 'bf16'} | precision='bf16': can't be set for a loaded model
             """,
         BERT=bert,
         LOADED=load(bert),

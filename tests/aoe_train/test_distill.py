@@ -82,6 +82,13 @@ def texts(tmp_path):
     return write_lines(tmp_path / "texts.txt", sentences(300))
 
 
+def test_a_loaded_model_has_no_card(bert, texts, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
+    monkeypatch.chdir(tmp_path)  # another project's folder
+    distill(texts, model=load(bert), out="static")
+    assert "license: unknown" in card_of(tmp_path / "static")
+
+
 @parametrize("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
@@ -105,7 +112,7 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
 def test_the_command_and_its_errors(bert, texts, tmp_path):
     static = tmp_path / "static"
     few = write_lines(tmp_path / "few.txt", sentences(50))
-    with data_error("found 50 texts; expected at least 110"):
+    with data_error("found 50 texts; expected at least 105"):
         distill(few, model=bert, out=static)
     with config_error("dim=33: the model's vectors have 32 numbers"):
         distill(texts, model=bert, out=static, dim=33)
@@ -113,6 +120,8 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     assert found["texts"] == 285
     again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
+    with config_error("a folder, a Hub id or an Encoder"):
+        distill(texts, model=len, out=tmp_path / "other")
     rows = [
         {"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)
     ]

@@ -186,6 +186,22 @@ def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     assert run(lines, out, other, fresh=True).texts == 2301
 
 
+@table(
+    """
+    given
+    {'dim': 8}
+    {'normalize': True}
+    """,
+)
+def test_options_that_scale_a_truncated_vector_make_another_output(
+    lines, tmp_path, bert, given
+):
+    model, out = load(bert, dim=8, normalize=True), tmp_path / "out.npy"
+    run(lines, out, model)
+    with config_error("other settings: truncated"):
+        run(lines, out, model, **given)
+
+
 def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out = tmp_path / "out.npy"
     out.write_text("precious")
@@ -208,6 +224,8 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     none.txt | b'' | has no rows; expected at least one
     short.txt.gz | SHORT | not readable
     blank.tsv | b'id\ttext\n1\ta\n2\t \n' | blank\.tsv:3: the text is empty
+    unseen.csv | b'id,text\n1,a\n2,\xe2\x80\x8b\n' | unseen\.csv:3: the text is empty
+    tags.txt | b'a\n<p></p>\n' | tags\.txt:2: the text is empty
     lacks.jsonl | b'{"text": "a"}\n{"id": 1}\n' | lacks\.jsonl:2: found no value in 'text'
     number.jsonl | b'{"text": "a"}\n{"text": 3}\n' | \.jsonl:2: found a value of type int in 'text'
     junk.parquet | b'PAR1 or not' | not readable as parquet
@@ -220,6 +238,12 @@ def test_bad_inputs_are_refused_before_encoding(tmp_path, name, data, message, f
         run(tmp_path / name, tmp_path / "out.npy", fake)
     assert fake.calls == []
     assert leftovers(tmp_path / "out") == []
+
+
+def test_invisible_lines_are_left_out(tmp_path, fake, caplog):
+    path = write_lines(tmp_path / "in.txt", ["a", "\u200b", "\ufeff ", "b"])
+    assert run(path, tmp_path / "out.npy", fake).texts == 2
+    assert "blank lines left out: 2" in caplog.text
 
 
 def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
@@ -249,11 +273,13 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     in.txt | folder.npy | {} | is a folder; choose another out=
     folder.npy | out.npy | {} | is a folder; give one file
     no.txt | out.npy | {} | no such file
+    in.parquet | in.parquet | {'fresh': True} | in\.parquet: is the input
     """,
 )
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
     (lines.parent / "in.doc").touch()
+    TABLE.write_parquet(lines.parent / "in.parquet")
     with raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
@@ -314,6 +340,8 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
     ):
         run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
         assert (np.float32(record(out)["ranges"]) == expected).all()
+    with config_error("calibration=: contains vectors with NaN"):
+        run(lines, out, fake, quantize="int8", calibration=ranges * np.nan)
 
 
 @table(
@@ -323,7 +351,7 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
     (3, 32) | int8 | 0 | expected vectors .* of floats
     (3, 32) | float32 | nan | NaN
     (1, 32) | float32 | 0 | int8 of 1 vector
-    (3, 0) | float32 | 0 | expected vectors .* of floats
+    (3, 0) | float32 | 0 | have 0 dimensions, expected 32
     """,
 )
 def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):

@@ -10,7 +10,12 @@ import pytest
 from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
-from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
+from aoe_train.encoding.encode_workers import (
+    EncodeOptions,
+    WorkerPool,
+    WorkerSpec,
+    workers_devices,
+)
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
@@ -35,7 +40,7 @@ def texts(tmp_path):
 
 
 def team(bert, count=2):
-    return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
+    return WorkerPool(WorkerSpec(str(bert), "fp32", EncodeOptions(), [None] * count))
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
-    unknown = WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None])
+    unknown = WorkerSpec(str(bert), "fp32", EncodeOptions("nothing"), [None, None])
     with config_error("'nothing'"):
         WorkerPool(unknown)
 
@@ -110,9 +115,12 @@ def test_workers_from_python(bert, texts, tmp_path):
         encode(texts, model=load(bert), out=two, workers=2)
     for model, given, words in values(
         """
-            BERT | {'workers': 2} | workers 2: only for a file of texts
+            BERT | {'workers': 2} | workers=2: can't be set for texts in memory
+            BERT | {'address': 'host:1'} | address='host:1': can't be set for texts in memory
+            BERT | {'columns': {'text': 'body'}} | columns.*: can't be set for texts in memory
             BERT | {'device': 'nonsense'} | device nonsense isn't available
-            LOADED | {'device': 'cpu'} | the Encoder is already on cpu
+            LOADED | {'device': 'cpu'} | device='cpu': can't be set for a loaded Encoder
+            LOADED | {'precision': 'int8'} | precision='int8': can't be set for a loaded Encoder
             """,
         BERT=bert,
         LOADED=load(bert),
@@ -193,7 +201,7 @@ GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
 
 
 def worker_spec(bert, device=None):
-    return WorkerSpec(str(bert), "fp32", {}, [device])
+    return WorkerSpec(str(bert), "fp32", EncodeOptions(), [device])
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path, alone):
@@ -273,5 +281,5 @@ def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
     ray = {"engine": "ray", "address": "127.0.0.1:1"}
     with config_error("engine='ray': each worker loads the model"):
         encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
-    with config_error("engine ray: only for a file of texts"):
+    with config_error("engine='ray': can't be set for texts in memory"):
         encode(["a cat"], model=bert, engine="ray")

@@ -154,7 +154,7 @@ def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
     with data_error(r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
-    with data_error("no row would be left"):
+    with data_error("no row would be left: correct them"):
         read_examples(
             put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"),
             conflicts="drop",

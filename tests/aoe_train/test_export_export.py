@@ -215,8 +215,8 @@ def test_export_errors(tmp_path, monkeypatch):
             {'interpolate': 0.5, 'backbone': 'wide'} | different names or shapes
             {'interpolate': 1.5, 'backbone': 'one'} | interpolate 1\.5: expected a number above 0
             {'backbone': 'one'} | backbone= without interpolate= has no effect
-            {'format': 'pickle'} | expected a format of sentence-transformers, onnx
-            {'dtype': 'int8'} | a dtype of fp32, bf16, fp16
+            {'format': 'pickle'} | format = 'pickle': expected 'sentence-transformers', 'onnx'
+            {'dtype': 'int8'} | dtype = 'int8': expected 'fp32', 'bf16' or 'fp16'
             {'out': 'one'} | already exists
             """):
         with config_error(words):

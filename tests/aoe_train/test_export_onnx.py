@@ -48,7 +48,8 @@ def test_padded_encoder_equals_encoder(llama, pooling):
     tokens = encoder.tokenizer(
         texts, padding=True, truncation=True, max_length=48, return_tensors="pt"
     )
-    model = PaddedEncoder(backbone, pooling, normalize=True).eval()
+    settings = EncoderSettings(pooling=pooling, normalize=True)
+    model = PaddedEncoder(backbone, settings).eval()
     with torch.no_grad():
         found = model(tokens["input_ids"], tokens["attention_mask"])[1].numpy()
     assert difference(found, encoder.encode(texts)) < 1e-5

@@ -4,7 +4,7 @@ import pytest
 
 from aoe_train import Encoder, open_index
 from tests.aoe_train.shorthand import aoe, index
-from tests.support.shorthand import data_error, table
+from tests.support.shorthand import config_error, data_error, table
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
 
 def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     (tmp_path / "a.md").write_text(
-        "# Dogs\n\n" + "the dog is running in the city. " * 400
+        "# Dogs\n\n" + "the zebra is running in the city. " * 400
     )
     index(tmp_path / "a.md", bert, out, chunk_tokens=32)
     texts = open_index(out, words_only=True)
@@ -74,6 +74,18 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
 def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     with pytest.raises(error, match=message):
         index(handbook, bert, out, **given)
+
+
+@table(
+    """
+    given
+    {'link': 'https://a.example/{page}'}
+    {'chunk_tokens': 64}
+    """,
+)
+def test_texts_have_no_chunks(bert, out, given):
+    with config_error("can't be set for texts in a table"):
+        index(["a dog", "a cat"], bert, out, **given)
 
 
 def test_a_folder_without_text(bert, tmp_path):

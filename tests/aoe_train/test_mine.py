@@ -240,6 +240,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     SHIPS | {'rank_range': '50,10'} | such as 10,50
     SHIPS | {'rank_range': (0, 3), 'num_negatives': 5} | 5 negatives from 3 candidates
     SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
+    SHIPS | {'precision': 'bf16'} | applies to a model; add one
     SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
     texts.txt | {} | `aoe sample-pairs` draws pairs
     SCORED | {} | labels are scores

@@ -574,6 +574,8 @@ def test_the_three_commands(bert, tmp_path):
     assert "number" in aoe(asked)
     hits = aoe_json(asked, "--json")["hits"]
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
+    with config_error("a=2.*: a second value of a; give one"):
+        aoe(f"search {out} text --where a=1 --where a=2")
     with config_error("expected COLUMN=VALUE"):
         aoe(f"search {out} x --where state")
     found = aoe_json(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")

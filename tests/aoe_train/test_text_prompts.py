@@ -309,6 +309,19 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, default):
     assert found.applied(PAIRS).texts == PAIRS.texts
 
 
+def test_a_dataset_without_prompts_keeps_the_default_of_the_model():
+    found = column_prompts("{text}", NAMED, [PAIRS], dataset="pairs")
+    assert found.applied(PAIRS).prompts == ""
+    assert found.encoder == NAMED
+
+
+def test_each_prompt_of_a_column_is_stored():
+    given = {"anchor": "a: ", "query": "q: ", "document": "d: "}
+    found = column_prompts(given, PLAIN, [TRIPLETS, PAIRS])
+    assert set(found.encoder.prompts.values()) == set(given.values())
+    assert found.encoder.prompts["query"] == "q: "
+
+
 @table(
     """
     given, told

@@ -24,6 +24,7 @@ from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.database import (
     Schema,
     database_errors,
@@ -211,30 +212,32 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
+    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
+
     if not isinstance(model, str | Path):
-        if hasattr(model, "tokenizer"):
-            if layers is not None:
-                raise ConfigError(
-                    "layers can't be set for a loaded Encoder; give its folder"
-                )
-            return LocalEmbedder(cast("Encoder", model), "encoder")
-        if callable(model):
+        from aoe_train.model.encoder import Encoder  # imports torch
+
+        refuse_options(
+            "a loaded model",
+            layers=layers,
+            precision=precision,
+            endpoint=endpoint and endpoint.url,
+        )
+        if isinstance(model, Encoder):
+            return LocalEmbedder(model, "encoder")
+        if callable(model) and not hasattr(model, "encode"):
             return FunctionEmbedder(model)
         raise ConfigError(
-            f"model = {model!r}: expected a folder, a Hub id, an Encoder (such as a run's `encoder`), or a"
-            " function that returns vectors of texts"
+            f"model = {one_line(repr(model), 100)}: expected a folder, a Hub id, an Encoder (such as a run's"
+            " `encoder`), or a function that returns vectors of texts (such as `encode` of a"
+            " SentenceTransformer)"
         )
     name = str(model)
-    if endpoint is not None:
-        from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
+    if endpoint is None:
+        encoder = load_encoder(name, precision, say, layers=layers)
+        return LocalEmbedder(encoder, name)
 
-        if precision != "auto" or layers is not None:
-            flag = f"--layers {layers}"
-            if precision != "auto":
-                flag = f"--precision {precision}"
-            raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
-        return EndpointEmbedder(name, endpoint)
-    from aoe_train.encoding.encode_workers import load_encoder
+    from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
-    encoder = load_encoder(name, precision, say, layers=layers)
-    return LocalEmbedder(encoder, name)
+    refuse_options("an endpoint", layers=layers, precision=precision)
+    return EndpointEmbedder(name, endpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -95,9 +95,11 @@ class PromptedEmbedder(EmbedderWrapper):
 def count_tokens(
     embedder: Embedder, texts: list[str], prompt: str | None = None
 ) -> ndarray:
-    """Tokens of each text that the model reads; without `token_counts` the number of words."""
-    if hasattr(embedder, "token_counts"):
-        return np.asarray(embedder.token_counts(texts, prompt))
+    """Tokens of each text that a local model reads, in any thread; of other models the number of words."""
+    encoder = local_encoder(embedder)
+    if encoder is not None:
+        words = encoder.settings.named_prompts.chosen(prompt=prompt)
+        return encoder.tokens(texts, words).lengths
     counts = [len(terms(text)) for text in texts]
     return np.maximum(np.array(counts, np.int64), 1)
 
@@ -130,18 +132,12 @@ class LocalEmbedder:
         token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
         self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})
-        self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
-
-    def token_counts(self, texts: list[str], prompt: str | None = None) -> ndarray:
-        """Tokens of each text; safe to call from another thread than `encode`."""
-        words = self.prompts.chosen(prompt=prompt)
-        return self._encoder.tokens(texts, words).lengths
 
 
 def local_encoder(embedder: Embedder) -> Encoder | None:
@@ -186,7 +182,7 @@ class VectorSize:
     """Layers, dimensions and number type of a model's vectors."""
 
     model: str
-    dim: int
+    dim: int  # 0 for all, until the model has encoded
     quantize: Quantize
     layers: int | None = None
 
@@ -202,23 +198,14 @@ class QuantizedEmbedder(EmbedderWrapper):
     def __init__(
         self,
         embedder: Embedder,
-        name: str,
-        dim: int | None,
-        quantize: Quantize,
-        layers: int | None,
+        size: VectorSize,
         whole: dict[str | None, tuple[list[str], ndarray]],
     ) -> None:
         """`whole` has the texts and vectors of the embedder's last call by prompt, for all sizes."""
         super().__init__(embedder)
+        self.name = size.model
+        self.size = size
         self._whole = whole
-        self.name = name
-        self._dim = dim
-        self._quantize = quantize
-        self._layers = layers
-
-    def size(self) -> VectorSize:
-        """The size of the vectors, after the first call of `encode`."""
-        return VectorSize(self.name, self._dim or 0, self._quantize, self._layers)
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """See `Embedder`."""
@@ -226,11 +213,13 @@ class QuantizedEmbedder(EmbedderWrapper):
         if encoded != texts:
             whole = self._embedder.encode(texts, prompt)
             self._whole[prompt] = texts, whole
-        self._dim = checked_dim(self._dim, whole.shape[1])
-        vectors = cut_to(whole, self._dim)
-        ranges = value_ranges([vectors]) if self._quantize == "int8" else None
-        codes = quantized(vectors, self._quantize, ranges)
-        return restored(codes, self._quantize, self._dim, ranges)
+        dim = checked_dim(self.size.dim or None, whole.shape[1])
+        self.size = replace(self.size, dim=dim)
+        quantize = self.size.quantize
+        vectors = cut_to(whole, dim)
+        ranges = value_ranges([vectors]) if quantize == "int8" else None
+        codes = quantized(vectors, quantize, ranges)
+        return restored(codes, quantize, dim, ranges)
 
 
 def in_sizes(
@@ -250,9 +239,8 @@ def in_sizes(
         size = f", {dim}" if dim else ""
         for number_type in quantize:
             key = f"{name}{depth}{size}, {number_type}"
-            sizes[key] = QuantizedEmbedder(
-                embedder, name, dim, number_type, layers, whole
-            )
+            vector_size = VectorSize(name, dim or 0, number_type, layers)
+            sizes[key] = QuantizedEmbedder(embedder, vector_size, whole)
     return sizes
 
 
