@@ -108,6 +108,11 @@ class Built:
         """Optimiser steps an epoch."""
         return math.ceil(len(self.batches) / self.args.gradient_accumulation_steps)
 
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of the whole run."""
+        return math.ceil(self.args.num_train_epochs * self.steps_an_epoch)
+
     def _epochs_and_batches(self, steps: int) -> tuple[int, int]:
         """Whole epochs in this many optimiser steps, and batches of the next epoch."""
         epochs, more_steps = divmod(steps, self.steps_an_epoch)

@@ -305,7 +305,7 @@ def _prepare_run(
     state = TrainerState(
         logging_steps=int(args.logging_steps),
         eval_steps=int(args.eval_steps or 1),
-        max_steps=math.ceil(args.num_train_epochs * built.steps_an_epoch),
+        max_steps=built.steps,
         num_train_epochs=math.ceil(args.num_train_epochs),
         train_batch_size=args.per_device_train_batch_size,
         is_world_process_zero=is_main(),

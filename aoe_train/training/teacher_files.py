@@ -148,7 +148,8 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 
 def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table; raises DataError unless they have one size and are finite."""
-    if not isinstance(vectors.dtype, pl.List | pl.Array):
+    is_list = isinstance(vectors.dtype, pl.List | pl.Array)
+    if not is_list or not len(vectors) or vectors.dtype.inner.is_nested():
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row",
             path=path,

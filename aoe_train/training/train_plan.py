@@ -149,7 +149,7 @@ def _plan_record(
     settings = loaded.settings
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
-    count = math.ceil(batches["steps"] * settings.optim.epochs)
+    num_batches = math.ceil(batches["steps"] * settings.optim.epochs)
     weights = built.model.state_dict().values()
     datasets = {}
     for number, dataset in enumerate(built.datasets):
@@ -177,13 +177,13 @@ def _plan_record(
     return record | {
         "dev_sets": {name: len(rows) for name, rows in built.data.dev.items()},
         "batches": batches,
-        "steps": math.ceil(count / settings.optim.accumulation),
+        "steps": built.steps,
         "parameters": {
             "total": sum(each.numel() for each in weights if each.is_floating_point()),
             "trained": sum(each.numel() for each in _trained(built.model)),
         },
         "memory_mb": memory,
-        "seconds": round(count * seconds_a_batch, 3),
+        "seconds": round(num_batches * seconds_a_batch, 3),
         "pairs_per_s": round(batches["rows_mean"] / seconds_a_batch, 1),
         "gpu_note": _GPU_NOTE if built.args.device.type == "cuda" else None,
     }
@@ -308,8 +308,10 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
             model.chunk,
             batch.get("prompt_lengths"),
         )
-        *_, longest = chunks  # texts are sorted by length
-        saved += _count_saved_bytes(lambda: model.text_model(*longest), weights)
+        saved += max(
+            _count_saved_bytes(partial(model.text_model, *chunk), weights)
+            for chunk in chunks
+        )
     return saved
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -336,8 +335,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
             share = format_epoch_share(built.batches.epoch_share(number))
             yield f"{dataset.name}: {len(rows):,} {rows.kind} rows: {' + '.join(parts)}; {share}"
         elif not settings.preset.endswith(PAPERS):
-            steps = math.ceil(optim.epochs * built.steps_an_epoch)
-            seen = built.rows(steps)
+            seen = built.rows(built.steps)
             yield format_choices(
                 settings, rows.kind, rows=len(rows), seen=seen, parts=parts
             )
