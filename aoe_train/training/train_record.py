@@ -117,6 +117,11 @@ class RunRecord(BaseModel):
     dev_history: list[dict[str, Any]]
     best_step: int | None
 
+    @property
+    def has_own_metric(self) -> bool:
+        """Whether a function of the user scored the model, not the dev data."""
+        return "dev_metric" in self.origin
+
     def to_dict(self) -> dict[str, Any]:
         """The object of run.json."""
         return self.model_dump(exclude_unset=True) | {
