@@ -153,9 +153,8 @@ def run_identity(loaded: Loaded) -> dict[str, Any]:
         "names": set_names,
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
-        "prompts": encoder.settings.model_dump(
-            include={"prompts", "default_prompt_name", "include_prompt"}
-        ),
+        # Settings of the run leave out what the backbone's folder determines.
+        "encoder": encoder.settings.model_dump(mode="json"),
         "precision": "no" if loaded.precision == "fp32" else loaded.precision,
         "processes": loaded.process.args.world_size,
     }
