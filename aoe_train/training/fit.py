@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerCallback
 
+    from aoe_train.evaluation.dev import JudgedPairs
+    from aoe_train.evaluation.resample import Metrics
     from aoe_train.evaluation.score import Gain
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
@@ -95,61 +97,83 @@ def fit(
 
     Raises Stopped after a checkpoint on request, and Diverged once training can't recover.
     """
-    loaded = built.loaded
-    model = built.model
-    train = built.data.train
-    dev = built.data.dev
-    settings = loaded.settings
-    judged = loaded.judged
-    similarity = built.encoder.settings.similarity_fn_name
-
-    def encode(texts: list[str]) -> np.ndarray:
-        """Vectors in the precision of evaluation."""
-        with evaluation_precision(built.args):
-            return built.encoder.encode(texts, halve=not settings.run.shard)
-
-    score = _dev_scorer(built)
-    before = None if score is None else on_main(score)
-    texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
-    spread_before = on_main(lambda: spread(encode(texts)))
-    collapse = CollapseCheck(encode, texts, spread_before)
-    if judged is not None and is_main():
-        judged_before = judged.score(encode, similarity)
-        weights_before = copy_weights(trained_weights(model))
+    settings = built.loaded.settings
+    baseline = Baseline(built)
     if settings.run.shard:
-        shard(model)
+        shard(built.model)
     # Outside the training loop, there is no step to save.
     with stop_signals(signal.SIGINT) as interrupted:
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
-        run = _prepare_run(built, callbacks, policy, score, before, collapse)
+        run = _prepare_run(built, callbacks, policy, baseline)
         _train_to_end(run)
+    dev_gain = baseline.dev_gain()
+    gain = baseline.judged_gain()
+    keeps_model = (
+        gain is None or gain.word == "better" or settings.optim.if_not_better == "model"
+    )
+    if not keeps_model:
+        baseline.restore_weights()
+    return Fitted(
+        built, run.state, run.clock.seconds, baseline.dev, dev_gain, gain, keeps_model
+    )
 
-    dev_gain = None
-    if (
-        score is not None
-        and before is not None
-        and before.gain_set is not None
-        and not settings.run.shard
-    ):
-        dev_gain = on_main(lambda: score().gain_over(before, seed=settings.seed))
 
-    gain = None
-    keeps_model = True
-    if judged is not None:
-        gain = on_main(
+class Baseline:
+    """The backbone's scores, with which those of the trained model are compared."""
+
+    def __init__(self, built: Built) -> None:
+        """Score the backbone on the dev data and the judged pairs."""
+        self._built = built
+        self._judged = built.loaded.judged
+        self.score = _dev_scorer(built)
+        self.dev = None if self.score is None else on_main(self.score)
+        examples = [*built.data.train.values(), *built.data.dev.values()]
+        texts = sample_texts(rows.texts for rows in examples)
+        before = on_main(lambda: spread(self._encode(texts)))
+        self.collapse = CollapseCheck(self._encode, texts, before)
+        if self._judged is not None and is_main():
+            self._judged_before = self._score_judged(self._judged)
+            self._weights = copy_weights(trained_weights(built.model))
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        """Vectors in the precision of evaluation."""
+        halve = not self._built.loaded.settings.run.shard
+        with evaluation_precision(self._built.args):
+            return self._built.encoder.encode(texts, halve=halve)
+
+    def _score_judged(self, judged: JudgedPairs) -> Metrics:
+        similarity = self._built.encoder.settings.similarity_fn_name
+        return judged.score(self._encode, similarity)
+
+    def dev_gain(self) -> dict[str, Any] | None:
+        """The model's gain on the deciding dev set; None without one, and of sharded models."""
+        settings = self._built.loaded.settings
+        score = self.score
+        before = self.dev
+        if score is None or before is None or settings.run.shard:
+            return None
+        if before.gain_set is None:
+            return None
+        return on_main(lambda: score().gain_over(before, seed=settings.seed))
+
+    def judged_gain(self) -> Gain | None:
+        """The model's gain on the judged pairs; None without any."""
+        judged = self._judged
+        if judged is None:
+            return None
+        return on_main(
             lambda: judged.gain(
-                judged.score(encode, similarity),
-                judged_before,
-                train.values(),
-                seed=settings.seed,
+                self._score_judged(judged),
+                self._judged_before,
+                self._built.data.train.values(),
+                seed=self._built.loaded.settings.seed,
             )
         )
-        keeps_model = settings.optim.if_not_better == "model" or gain.word == "better"
-        if is_main() and not keeps_model:
-            checkpoints.restore_weights(model, weights_before)
-    return Fitted(
-        built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model
-    )
+
+    def restore_weights(self) -> None:
+        """Give the model of rank 0 the backbone's weights again."""
+        if is_main():
+            checkpoints.restore_weights(self._built.model, self._weights)
 
 
 def _train_to_end(run: TrainingRun) -> None:
@@ -285,9 +309,7 @@ def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
     policy: SavePolicy,
-    score: Callable[[], DevScores] | None,
-    before: DevScores | None,
-    collapse: CollapseCheck,
+    baseline: Baseline,
 ) -> TrainingRun:
     """The parts of the loop, before the first step."""
     args = built.args
@@ -336,10 +358,10 @@ def _prepare_run(
         policy,
         average,
         losses,
-        collapse,
+        baseline.collapse,
         Stopwatch(),
-        score,
-        before,
+        baseline.score,
+        baseline.dev,
         name=f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}",
     )
 
