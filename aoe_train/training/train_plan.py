@@ -247,10 +247,11 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
-    copies = (optim.interpolate != 1) + (optim.average > 0)
+    kept = [optim.interpolate != 1, optim.average > 0]
     # A run on a GPU has the backbone's and the best weights in host memory.
     if args.device.type == "cpu":
-        copies += (built.loaded.judged is not None) + bool(built.data.dev)
+        kept += [built.loaded.judged is not None, bool(built.data.dev)]
+    copies = sum(kept)
     sizes = {
         "weights": weights,
         "gradients": trained,
@@ -262,25 +263,26 @@ def _memory_by_use(built: Built) -> dict[str, float]:
 
 
 def _count_tokens(built: Built, rows: list[int]) -> int:
-    """Number of tokens of a batch."""
+    """Number of tokens of a batch, in which a single text can occur twice."""
     number, rows = built.batches.locate(rows)
     dataset = built.datasets[number]
     texts = distinct_texts(dataset.examples.rows[rows])
-    return int(dataset.store.lengths[texts].sum())
+    return dataset.batches.copies * int(dataset.store.lengths[texts].sum())
 
 
 def _seconds_a_batch(built: Built) -> float:
-    """Seconds per training batch."""
+    """Mean seconds of some training batches, spread over the first epoch."""
     model = built.model
     trained = _trained(model)
     optimiser = torch.optim.AdamW(trained, lr=built.args.learning_rate, fused=True)
-    steps = [int(step) for step in np.linspace(0, len(built.batches) - 1, _PROBES + 1)]
-    batches = {step: rows for step, rows in enumerate(built.batches) if step in steps}
+    batches = list(built.batches)
+    numbers = np.linspace(0, len(batches) - 1, _PROBES + 1)
+    *timed, warm_up = numbers.astype(int).tolist()
     durations = []
-    for step in [steps[-1], *steps[:-1]]:
+    for number in (warm_up, *timed):
         start = time.perf_counter()
         with autocast(built.args):
-            loss = model(**_device_batch(built, batches[step]))["loss"]
+            loss = model(**_device_batch(built, batches[number]))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
