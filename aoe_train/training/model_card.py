@@ -26,11 +26,11 @@ _TAGS = (
     "angle",
     "aoe",
 )
-# Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
+# Names of dev metrics on the Hub by similarity, as in sentence-transformers' evaluators.
 _HUB_METRICS = {
-    "spearman": "spearman_cosine",
-    "triplet_accuracy": "cosine_accuracy",
-    "mrr": "cosine_mrr",
+    "spearman": "spearman_{}",
+    "triplet_accuracy": "{}_accuracy",
+    "mrr": "{}_mrr",
 }
 _KINDS_OF_ROWS = {
     "binary": "pairs labelled 0 or 1",
@@ -100,6 +100,7 @@ def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
     result = record.result
     if result.dev is None or record.has_own_metric:
         return
+    similarity = record.encoder.similarity_fn_name
     held_out = record.sources.dev_data or record.sources.data
     scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
     if not scores:
@@ -115,7 +116,7 @@ def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
                 task_name="Sentence similarity",
                 dataset_type=hub_id(source) or other_type,
                 dataset_name=f"{source}, held-out rows{chose}",
-                metric_type=_HUB_METRICS.get(metric, metric),
+                metric_type=_HUB_METRICS[metric].format(similarity),
                 metric_name=metric,
                 metric_value=round(value, 4),
             )

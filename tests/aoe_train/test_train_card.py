@@ -52,6 +52,11 @@ CARDS = {
         The weights are those of step
         `license:`""",
     ),
+    "pairs, dot": (
+        {"dev_data": "pairs", "settings": ["encoder.similarity_fn_name=dot"]},
+        "spearman_dot",
+        "| before training |",
+    ),
     "triplets": ({"dev_data": "triplets"}, "cosine_accuracy", "| before training |"),
     "positives": ({"dev_data": "positives"}, "cosine_mrr", "| before training |"),
     # Neither the rows nor a score of them chose the weights.
