@@ -73,7 +73,7 @@ class EmbedDistillation(nn.Module):
         super().__init__()
         self._form = context.settings.embed_form
         self._axes: Tensor | None
-        self.register_buffer("_axes", None)
+        self.register_buffer("_axes", None, persistent=False)
         self._projection: nn.Linear | None = None
 
         dim = context.dim

@@ -157,6 +157,7 @@ def test_principal_projection_has_no_weights():
     wanted = only("embed_distill", projection="principal")
     objective = Objective(wanted, dim=2, kind="positive", teachers=teachers)
     assert not list(objective.parameters())
+    assert not objective.state_dict()
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
     assert taught_loss(objective, own, texts, teacher) == approx(0, abs=1e-6)
 
