@@ -26,6 +26,7 @@ from transformers import (
 from transformers.integrations.integration_utils import (
     get_reporting_integration_callbacks,
 )
+from transformers.trainer_callback import CallbackHandler
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
@@ -65,9 +66,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerCallback
 
-    from aoe_train.evaluation.dev import JudgedPairs
-    from aoe_train.evaluation.resample import Metrics
     from aoe_train.evaluation.score import Gain
+    from aoe_train.settings.train_settings import Similarity
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 
@@ -125,25 +125,16 @@ class Baseline:
         """Score the backbone on the dev data and the judged pairs."""
         self._built = built
         self._judged = built.loaded.judged
-        self.score = _dev_scorer(built)
+        has_metric = built.loaded.sources.dev_metric is not None
+        self.score = self._score_dev if built.data.dev or has_metric else None
         self.dev = None if self.score is None else on_main(self.score)
         examples = [*built.data.train.values(), *built.data.dev.values()]
         texts = sample_texts(rows.texts for rows in examples)
         before = on_main(lambda: spread(self._encode(texts)))
         self.collapse = CollapseCheck(self._encode, texts, before)
         if self._judged is not None and is_main():
-            self._judged_before = self._score_judged(self._judged)
+            self._judged_before = self._judged.score(self._encode, self._similarity)
             self._weights = copy_weights(trained_weights(built.model))
-
-    def _encode(self, texts: list[str]) -> np.ndarray:
-        """Vectors in the precision of evaluation."""
-        halve = not self._built.loaded.settings.run.shard
-        with evaluation_precision(self._built.args):
-            return self._built.encoder.encode(texts, halve=halve)
-
-    def _score_judged(self, judged: JudgedPairs) -> Metrics:
-        similarity = self._built.encoder.settings.similarity_fn_name
-        return judged.score(self._encode, similarity)
 
     def dev_gain(self) -> dict[str, Any] | None:
         """The model's gain on the deciding dev set; None without one, and of sharded models."""
@@ -163,7 +154,7 @@ class Baseline:
             return None
         return on_main(
             lambda: judged.gain(
-                self._score_judged(judged),
+                judged.score(self._encode, self._similarity),
                 self._judged_before,
                 self._built.data.train.values(),
                 seed=self._built.loaded.settings.seed,
@@ -174,6 +165,35 @@ class Baseline:
         """Give the model of rank 0 the backbone's weights again."""
         if is_main():
             checkpoints.restore_weights(self._built.model, self._weights)
+
+    @property
+    def _similarity(self) -> Similarity:
+        return self._built.encoder.settings.similarity_fn_name
+
+    def _encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        """Vectors in the precision of evaluation."""
+        # Processes of a sharded model must run the same batches, so none may halve one after an error.
+        halve = not self._built.loaded.settings.run.shard
+        with evaluation_precision(self._built.args):
+            return self._built.encoder.encode(texts, halve=halve, **options)
+
+    def _score_dev(self) -> DevScores:
+        """The current model's scores on the dev data, or by the user's own metric."""
+        built = self._built
+        metric = built.loaded.sources.dev_metric
+        if metric is not None:
+            with evaluation_precision(built.args):
+                return DevScores({"dev": own_metric(metric, built.encoder)})
+
+        def progress(at: Progress) -> None:
+            built.loaded.process.show(replace(at, stage="evaluate on dev data"))
+
+        return dev_scores(
+            partial(self._encode, progress=progress),
+            built.data.dev,
+            self._similarity,
+            chosen=built.loaded.settings.mix.dev,
+        )
 
 
 def _train_to_end(run: TrainingRun) -> None:
@@ -340,16 +360,12 @@ def _prepare_run(
     all_callbacks += [tracker() for tracker in trackers]
     if optim.patience is not None:
         all_callbacks.append(EarlyStoppingCallback(optim.patience))
-    all_callbacks += [each() if isinstance(each, type) else each for each in callbacks]
-    events = Events(
-        all_callbacks,
-        args,
-        state,
-        model=model,
-        optimizer=step.optimiser,
-        lr_scheduler=step.schedule,
-        train_dataloader=built.loader,
+    all_callbacks += callbacks
+    handler = CallbackHandler(  # type: ignore[no-untyped-call]
+        all_callbacks, model, None, step.optimiser, step.schedule
     )
+    handler.train_dataloader = built.loader
+    events = Events(handler, args, state)
     events("on_init_end")
     return TrainingRun(
         built,
@@ -401,33 +417,3 @@ def _save_sound_weights(run: TrainingRun) -> str:
         with whole_folder(folder) as unfinished:
             run.built.save(unfinished)
     return f"; {name} of step {step:,} are in {folder}"
-
-
-def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
-    """A function that scores the dev data in the precision of evaluation, if there is any."""
-    dev_sets = built.data.dev
-    encoder = built.encoder
-    settings = built.loaded.settings
-    metric = built.loaded.sources.dev_metric
-    if metric is None and not dev_sets:
-        return None
-
-    def progress(at: Progress) -> None:
-        built.loaded.process.show(replace(at, stage="evaluate on dev data"))
-
-    def score() -> DevScores:
-        with evaluation_precision(built.args):
-            if metric is not None:
-                return DevScores({"dev": own_metric(metric, encoder)})
-            # Processes of a sharded model must run the same batches, so none may halve one after an error.
-            encode = partial(
-                encoder.encode, halve=not settings.run.shard, progress=progress
-            )
-            return dev_scores(
-                encode,
-                dev_sets,
-                encoder.settings.similarity_fn_name,
-                chosen=settings.mix.dev,
-            )
-
-    return score

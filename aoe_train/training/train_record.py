@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,7 +30,6 @@ from pairkit.dataset.reading.in_memory import source_name
 from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
-    from aoe_train.data.run_data import Sources
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.in_memory import Source
 
 
+T = TypeVar("T")
 Counts = dict[str, int | float]
 
 
@@ -199,10 +199,15 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         made_by=f"aoe {__version__}",
         result=_result_record(fitted, dev_history),
         origin=dict(origin),
-        sources=_source_names(sources),
+        sources=SourceNames(
+            data=_by_name(source_name, sources.data),
+            backbone=sources.backbone,
+            dev_data=_by_name(source_name, sources.dev_data),
+            judged=None if sources.judged is None else source_name(sources.judged),
+        ),
         files={
-            "data": _file_hashes(sources.data),
-            "dev_data": _file_hashes(sources.dev_data or {}),
+            "data": _by_name(hash_files, sources.data),
+            "dev_data": _by_name(hash_files, sources.dev_data),
         },
         encoder=built.encoder.settings,
         advisers=_teacher_records(built),
@@ -219,18 +224,11 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _source_names(sources: Sources) -> SourceNames:
-    dev_data = sources.dev_data or {}
-    return SourceNames(
-        data={name: source_name(source) for name, source in sources.data.items()},
-        backbone=sources.backbone,
-        dev_data={name: source_name(source) for name, source in dev_data.items()},
-        judged=None if sources.judged is None else source_name(sources.judged),
-    )
-
-
-def _file_hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
-    return {name: hash_files(source) for name, source in sources.items()}
+def _by_name(
+    describe_source: Callable[[Source], T], sources: Mapping[str, Source] | None
+) -> dict[str, T]:
+    """A function's results for sources by name, which may be absent."""
+    return {name: describe_source(source) for name, source in (sources or {}).items()}
 
 
 def _dataset_records(built: Built) -> dict[str, DatasetRecord]:

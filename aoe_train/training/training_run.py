@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import TrainerCallback, TrainingArguments
+    from transformers.trainer_callback import CallbackHandler
 
     from aoe_train.evaluation.dev import DevScores
     from aoe_train.training.build import Built
@@ -53,15 +54,6 @@ if TYPE_CHECKING:
 
 # Weights without weight decay.
 _NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
-# Requests of callbacks that are reset before each event, as in transformers' Trainer.
-_RESET = {
-    "on_train_begin": ["should_training_stop"],
-    "on_epoch_begin": ["should_epoch_stop"],
-    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
-    "on_log": ["should_log"],
-    "on_evaluate": ["should_evaluate"],
-    "on_save": ["should_save"],
-}
 
 
 class OptimiserStep:
@@ -208,32 +200,21 @@ def _make_accelerator(args: TrainingArguments) -> Accelerator:
 
 
 class Events:
-    """Calls transformers callbacks with the arguments of its `Trainer`, and collects their requests."""
+    """Calls transformers callbacks, as its `Trainer` does, and collects their requests."""
 
     def __init__(
-        self,
-        callbacks: Sequence[TrainerCallback],
-        args: TrainingArguments,
-        state: TrainerState,
-        **objects: Any,
+        self, handler: CallbackHandler, args: TrainingArguments, state: TrainerState
     ) -> None:
-        self.callbacks = callbacks
+        self.callbacks: Sequence[TrainerCallback] = handler.callbacks
         self.state = state
         self.control = TrainerControl()
+        self._handler = handler
         self._args = args
-        self._objects = {"processing_class": None, "eval_dataloader": None, **objects}
 
     def __call__(self, event: str, **seen: Any) -> None:
         """Call all callbacks for an event."""
-        for flag in _RESET.get(event, ()):
-            setattr(self.control, flag, False)
-        for callback in self.callbacks:
-            call = getattr(callback, event)
-            requests = call(
-                self._args, self.state, self.control, **self._objects, **seen
-            )
-            if requests is not None:
-                self.control = requests
+        call = getattr(self._handler, event)
+        self.control = call(self._args, self.state, self.control, **seen)
 
 
 @dataclass
