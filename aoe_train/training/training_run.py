@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
 from aoe_train.training.loss_log import (
-    CollapseCheck,
     Diverged,
     LossLog,
     gradient_problem,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
     from transformers.trainer_callback import CallbackHandler
 
-    from aoe_train.evaluation.dev import DevScores
+    from aoe_train.training.baseline import Baseline
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
 
@@ -227,11 +226,8 @@ class TrainingRun:
     policy: SavePolicy
     average: WeightAverage  # the weights to evaluate and keep
     losses: LossLog  # not logged yet
-    collapse: CollapseCheck
+    baseline: Baseline
     clock: Stopwatch  # training time without evaluation and checkpoints
-    # Is called on rank 0, or on all ranks if the model is sharded.
-    score: Callable[[], DevScores] | None
-    before: DevScores | None  # of the backbone
     name: str  # in reports
     # The best weights, in memory, so that an evaluation writes nothing.
     best: dict[str, Tensor] | None = None
@@ -297,21 +293,23 @@ class TrainingRun:
 
         Raises Diverged instead of scoring a model that has diverged.
         """
-        if self.score is None:
+        score = self.baseline.score
+        before = self.baseline.dev
+        if score is None or before is None:
             return
         self.check_divergence()
         model = self.built.model
         state = self.state
         deciding = f"eval_{METRIC}"
         names = [deciding]
-        if self.before is not None and len(self.before.by_set) > 1:
-            names += [f"{deciding}.{name}" for name in self.before.by_set]
+        if len(before.by_set) > 1:
+            names += [f"{deciding}.{name}" for name in before.by_set]
         with self.clock.paused():
             model.eval()
             figures = list[float]()
             if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
-                    figures = self.score().figures
+                    figures = score().figures
             figures = on_main(lambda: figures)
             metrics = dict(zip(names, figures, strict=True))
             self.log(metrics)
@@ -328,12 +326,13 @@ class TrainingRun:
         """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
         self.losses.check()
         model = self.built.model
+        collapse = self.baseline.collapse
         with self.clock.paused():
             spread = 0.0
             if is_main() or is_sharded(model):
                 with unsharded_root(model):
-                    spread = self.collapse.spread()
-            self._raise_if_diverged(self.collapse.problem(on_main(lambda: spread)))
+                    spread = collapse.spread()
+            self._raise_if_diverged(collapse.problem(on_main(lambda: spread)))
 
     def _raise_if_diverged(self, problem: str | None) -> None:
         if problem is not None:
