@@ -7,7 +7,7 @@ temperature. torch is only imported with the parts in use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
@@ -36,9 +36,9 @@ class LossPart(NamedTuple):
 
     def make(self, context: LossContext) -> Loss:
         """The loss for a dataset."""
-        module_name, _, name = self.made_by.partition(".")
-        module = import_module(f"{__package__}.{module_name}")
-        make: Callable[[LossContext], Loss] = getattr(module, name)
+        make: Callable[[LossContext], Loss] = resolve_name(
+            f"{__package__}.{self.made_by}"
+        )
         return make(context)
 
 

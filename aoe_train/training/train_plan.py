@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from aoe_train.data.defaults import format_epochs
-from aoe_train.data.examples import negative_counts, negatives_in_words, silent
+from aoe_train.data.examples import negatives_in_words, silent
 from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
@@ -26,6 +26,7 @@ from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
+from aoe_train.training.train_record import dataset_records
 from aoe_train.training.training_arguments import (
     Process,
     autocast,
@@ -152,17 +153,14 @@ def _plan_record(
     num_batches = math.ceil(batches["steps"] * settings.optim.epochs)
     weights = built.model.state_dict().values()
     datasets = {}
-    for number, dataset in enumerate(built.datasets):
+    records = dataset_records(built)
+    for dataset in built.datasets:
         rows = loaded.data.train[dataset.name]
         datasets[dataset.name] = {
-            "rows": len(rows),
-            "kind": rows.kind,
+            **records[dataset.name].model_dump(),
             "texts": len(rows.texts),
             "labels": _label_counts(rows.labels),
-            "negatives": negative_counts(rows),
-            "reading": rows.reading.record(),
             "objective": dataset.loss_weights,
-            "epoch": built.batches.epoch_share(number),
         }
     record: dict[str, Any] = {
         "rows": sum(map(len, train.values())),

@@ -212,7 +212,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         encoder=built.encoder.settings,
         advisers=_teacher_records(built),
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
-        datasets=_dataset_records(built),
+        datasets=dataset_records(built),
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
         languages=languages([text for rows in train.values() for text in rows.texts]),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
@@ -231,7 +231,8 @@ def _by_name(
     return {name: describe_source(source) for name, source in (sources or {}).items()}
 
 
-def _dataset_records(built: Built) -> dict[str, DatasetRecord]:
+def dataset_records(built: Built) -> dict[str, DatasetRecord]:
+    """The rows of each dataset, as the model learns from them."""
     records = {}
     for number, dataset in enumerate(built.datasets):
         rows = dataset.examples

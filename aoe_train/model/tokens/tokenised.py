@@ -311,10 +311,10 @@ def _save(store: TokenStore, folder: Path) -> None:
 def _load(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
-        arrays = {}
-        for name in _ARRAYS:
-            mapped = np.load(folder / f"{name}.npy", mmap_mode="r")
-            arrays[name] = np.asarray(mapped)  # indexing a memmap is slow
+        arrays = {  # not memmaps, which are slow to index
+            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+            for name in _ARRAYS
+        }
         return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
