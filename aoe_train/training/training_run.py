@@ -294,24 +294,19 @@ class TrainingRun:
         Raises Diverged instead of scoring a model that has diverged.
         """
         score = self.baseline.score
-        before = self.baseline.dev
-        if score is None or before is None:
+        if score is None:
             return
         self.check_divergence()
         model = self.built.model
         state = self.state
         deciding = f"eval_{METRIC}"
-        names = [deciding]
-        if len(before.by_set) > 1:
-            names += [f"{deciding}.{name}" for name in before.by_set]
         with self.clock.paused():
             model.eval()
-            figures = list[float]()
+            metrics = dict[str, float]()
             if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
-                    figures = score().figures
-            figures = on_main(lambda: figures)
-            metrics = dict(zip(names, figures, strict=True))
+                    metrics = score().log_entry(deciding)
+            metrics = on_main(lambda: metrics)
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
         best_before = -math.inf if state.best_metric is None else state.best_metric
