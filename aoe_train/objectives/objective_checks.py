@@ -215,7 +215,7 @@ class LossContext:
     label_range: LabelRange
     margin: float
     positive_from: float
-    teachers: TeacherInfo = NO_TEACHERS
+    teachers: TeacherInfo
 
     def tau(self, part: str) -> float:
         """A part's temperature."""

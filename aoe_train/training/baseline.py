@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from aoe_train.evaluation.score import Gain
-    from aoe_train.settings.train_settings import Similarity
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 
@@ -33,6 +32,7 @@ class Baseline:
         """Score the backbone on the dev data and the judged pairs."""
         self._built = built
         self._judged = built.loaded.judged
+        self._similarity = built.encoder.settings.similarity_fn_name
         has_metric = built.loaded.sources.dev_metric is not None
         # Is called on rank 0, or on all ranks if the model is sharded.
         self.score = self._score_dev if built.data.dev or has_metric else None
@@ -74,10 +74,6 @@ class Baseline:
         """Give the model of rank 0 the backbone's weights again."""
         if is_main():
             checkpoints.restore_weights(self._built.model, self._weights)
-
-    @property
-    def _similarity(self) -> Similarity:
-        return self._built.encoder.settings.similarity_fn_name
 
     def _encode(self, texts: list[str], **options: Any) -> np.ndarray:
         """Vectors in the precision of evaluation."""

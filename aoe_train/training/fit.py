@@ -258,7 +258,6 @@ def _prepare_run(
         eval_steps=int(args.eval_steps or 1),
         max_steps=built.steps,
         num_train_epochs=math.ceil(args.num_train_epochs),
-        train_batch_size=args.per_device_train_batch_size,
         is_world_process_zero=is_main(),
         is_local_process_zero=args.local_process_index == 0,
     )

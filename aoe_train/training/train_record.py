@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
-    from pairkit.dataset.reading.in_memory import Source
 
-
-T = TypeVar("T")
 Counts = dict[str, int | float]
 
 
@@ -192,6 +189,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     state = fitted.state
     loaded = built.loaded
     sources = loaded.sources
+    dev_data = sources.dev_data or {}
     train = built.data.train
     history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]
@@ -200,14 +198,14 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         result=_result_record(fitted, dev_history),
         origin=dict(origin),
         sources=SourceNames(
-            data=_by_name(source_name, sources.data),
+            data={name: source_name(source) for name, source in sources.data.items()},
             backbone=sources.backbone,
-            dev_data=_by_name(source_name, sources.dev_data),
+            dev_data={name: source_name(source) for name, source in dev_data.items()},
             judged=None if sources.judged is None else source_name(sources.judged),
         ),
         files={
-            "data": _by_name(hash_files, sources.data),
-            "dev_data": _by_name(hash_files, sources.dev_data),
+            "data": {name: hash_files(source) for name, source in sources.data.items()},
+            "dev_data": {name: hash_files(source) for name, source in dev_data.items()},
         },
         encoder=built.encoder.settings,
         advisers=_teacher_records(built),
@@ -222,13 +220,6 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         dev_history=dev_history,
         best_step=(state.best_global_step or None) if fitted.keeps_model else None,
     )
-
-
-def _by_name(
-    describe_source: Callable[[Source], T], sources: Mapping[str, Source] | None
-) -> dict[str, T]:
-    """A function's results for sources by name, which may be absent."""
-    return {name: describe_source(source) for name, source in (sources or {}).items()}
 
 
 def dataset_records(built: Built) -> dict[str, DatasetRecord]:
