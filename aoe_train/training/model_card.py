@@ -152,33 +152,36 @@ def _data_section(record: RunRecord, settings: TrainSettings) -> str:
         name: _describe_rows(dataset, record.sources.data[name])
         for name, dataset in record.datasets.items()
     }
-    lines = [*rows.values()]
-    if len(rows) > 1:
-        items = [
-            f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"
-        ]
-        for name, dataset in record.datasets.items():
-            share = format_epoch_share(dataset.epoch)
-            items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
-        lines = ["\n".join([*items, "", ""])]
+    notes = [*_data_notes(record)]
+    if len(rows) == 1:
+        return " ".join([*rows.values(), *notes])
+    items = []
+    for name, dataset in record.datasets.items():
+        share = format_epoch_share(dataset.epoch)
+        items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
+    order = (
+        f"Several datasets; each batch has rows of one, in {settings.mix.order} order:"
+    )
+    paragraphs = [order, "\n".join(items), " ".join(notes)]
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _data_notes(record: RunRecord) -> Iterator[str]:
+    """Notes on held-out rows, truncated texts and stored hashes."""
     num_dev_rows = sum(record.dev_sets.values())
     if record.result.dev_sets:
         sizes = [f"`{name}` {size:,}" for name, size in record.dev_sets.items()]
         deciding = "their mean score"
         if record.result.dev_set is not None:
             deciding = f"`{record.result.dev_set}`"
-        lines.append(
-            f"Held-out rows: {', '.join(sizes)}; {deciding} chose the best weights."
-        )
+        yield f"Held-out rows: {', '.join(sizes)}; {deciding} chose the best weights."
     elif num_dev_rows and not record.has_own_metric:
-        lines.append(f"{num_dev_rows:,} held-out rows chose the best weights.")
+        yield f"{num_dev_rows:,} held-out rows chose the best weights."
     if truncated := record.batches["truncated_texts"]:
-        lines.append(
-            f"{truncated:,} texts longer than {record.encoder.max_length} tokens were truncated."
-        )
+        limit = record.encoder.max_length
+        yield f"{truncated:,} texts longer than {limit} tokens were truncated."
     if record.training_texts:
-        lines.append(_HASHES)
-    return " ".join(lines)
+        yield _HASHES
 
 
 def _describe_rows(dataset: DatasetRecord, source: str) -> str:
