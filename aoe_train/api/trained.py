@@ -162,7 +162,8 @@ class Trained(CommandResult):
 
         gain = self._run.result.dev_gain
         too_few = False
-        line = f"{self.dev_metric} on dev data: {dev:.4f}, before {before:.4f}"
+        measured_on = "" if self._run.has_own_metric else " on dev data"
+        line = f"{self.dev_metric}{measured_on}: {dev:.4f}, before {before:.4f}"
         if gain is not None:
             low, high = gain["ci95"]
             too_few = gain["too_few"] and low <= 0 <= high

@@ -96,13 +96,13 @@ class DevScores:
             return metrics[0]
         return DevMetric(MEAN, fmean(metric.value for metric in metrics))
 
-    @property
-    def figures(self) -> list[float]:
-        """The deciding metric, followed by those of all sets if there are several."""
-        figures = [self.deciding.value]
+    def log_entry(self, key: str) -> dict[str, float]:
+        """The deciding metric as `key`; of several sets also each one's, such as `key.nli`."""
+        entry = {key: self.deciding.value}
         if len(self.by_set) > 1:
-            figures += [metric.value for metric in self.by_set.values()]
-        return figures
+            for name, metric in self.by_set.items():
+                entry[f"{key}.{name}"] = metric.value
+        return entry
 
 
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> Metrics:

@@ -198,11 +198,16 @@ class AoELoss(_Loss):
             "hard_negatives": hard_negatives,
             "positive_from": positive_from,
         }
+        config = {
+            "angle_weight": angle_weight,
+            "contrastive_weight": contrastive_weight,
+            "angle_tau": angle_tau,
+            "contrastive_tau": contrastive_tau,
+            **shared,
+        }
         weights = {"angle": angle_weight, "contrastive": contrastive_weight}
         taus = {"angle": angle_tau, "contrastive": contrastive_tau}
-        config = {f"{part}_weight": weight for part, weight in weights.items()}
-        config |= {f"{part}_tau": tau for part, tau in taus.items()}
-        super().__init__(model, config | shared, weights=weights, tau=taus, **shared)
+        super().__init__(model, config, weights=weights, tau=taus, **shared)
 
 
 class AngleLoss(_Loss):

@@ -142,19 +142,28 @@ class CustomObjective(nn.Module):
                     f" shape {tuple(vectors.shape)} and labels {shape}; expected one number"
                 )
                 raise
-        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
-            returned = type(loss).__name__
-            if isinstance(loss, Tensor):
-                returned = f"a {loss.dtype} tensor of shape {tuple(loss.shape)}"
+        return checked_parts(self.function, {"loss": loss})
+
+
+def checked_parts(
+    function: Callable[..., Any], parts: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """The loss of a user's function and its parts as scalars; raises ConfigError for other results."""
+    loss = parts.get("loss")
+    for value in (loss, *parts.values()):
+        if not isinstance(value, Tensor) or value.numel() != 1 or value.is_complex():
+            returned = type(value).__name__
+            if isinstance(value, Tensor):
+                returned = f"a {value.dtype} tensor of shape {tuple(value.shape)}"
             raise ConfigError(
-                f"objective {qualified_name(self.function)}: returned {returned}; expected one number"
+                f"objective {qualified_name(function)}: returned {returned}; expected one number"
             )
-        if torch.is_grad_enabled() and not loss.requires_grad:
-            raise ConfigError(
-                f"objective {qualified_name(self.function)}: the loss does not depend on the vectors; compute"
-                " it with torch, without detach()"
-            )
-        return {"loss": loss.reshape(())}
+    if torch.is_grad_enabled() and not parts["loss"].requires_grad:
+        raise ConfigError(
+            f"objective {qualified_name(function)}: the loss does not depend on the vectors; compute it with"
+            " torch, without detach()"
+        )
+    return {name: value.reshape(()) for name, value in parts.items()}
 
 
 def check_loss_function(function: LossFunction) -> None:

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 POSITIVE_SHARE = 0.8
+# Options that only some parts have. Not `symmetric`, which the preset domain always sets.
+_PARTS_WITH_OPTION = {
+    "margin": {"cosent"},
+    "hard_negatives": {"contrastive"},
+    "contrast_anchors": IN_BATCH,
+    "contrast_positives": IN_BATCH,
+    "embed_form": {"embed_distill"},
+    "projection": {"embed_distill"},
+    "score_form": {"score_distill"},
+}
+_OPTIONS_OF_GUIDE = {"guide_margin", "guide_margin_strategy"}
 LabelRange = tuple[float, float]
 
 
@@ -79,18 +90,13 @@ def check_objective(
             f"objective margin_mse: found {kind} data, expected triplets; use score_distill, or mine"
             " negatives with `aoe mine`"
         )
-    if (
-        settings.contrast_anchors or settings.contrast_positives
-    ) and not IN_BATCH & active.keys():
-        raise ConfigError(
-            "contrast_anchors and contrast_positives need the part in_batch or contrastive; give one of these"
-            " a weight, or leave them out"
-        )
-    if settings.margin and "cosent" not in active:
-        raise ConfigError(
-            f"margin = {settings.margin:g}: only the part cosent has a margin; give it a weight, or leave the"
-            " margin out"
-        )
+    changed = settings.changed
+    for option, parts in _PARTS_WITH_OPTION.items():
+        if option in changed and not parts & active.keys():
+            raise ConfigError(
+                f"objective.{option}: has no effect without {' or '.join(sorted(parts))}; give it a"
+                " weight, or leave the option out"
+            )
     if settings.margin and kind == "graded":
         _bounds(label_range, "margin")
 
@@ -132,6 +138,10 @@ def check_teacher_use(
             f" fewer than the backbone's {dim}; use learned"
         )
     if not teachers.guide:
+        if unused := sorted(settings.changed & _OPTIONS_OF_GUIDE):
+            raise ConfigError(
+                f"objective.{unused[0]}: has no effect without a guide; give --guide, or leave it out"
+            )
         return
     if not IN_BATCH & active.keys():
         raise ConfigError(
@@ -205,7 +215,7 @@ class LossContext:
     label_range: LabelRange
     margin: float
     positive_from: float
-    teachers: TeacherInfo = NO_TEACHERS
+    teachers: TeacherInfo
 
     def tau(self, part: str) -> float:
         """A part's temperature."""

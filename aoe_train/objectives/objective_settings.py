@@ -7,7 +7,7 @@ temperature. torch is only imported with the parts in use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
@@ -36,9 +36,9 @@ class LossPart(NamedTuple):
 
     def make(self, context: LossContext) -> Loss:
         """The loss for a dataset."""
-        module_name, _, name = self.made_by.partition(".")
-        module = import_module(f"{__package__}.{module_name}")
-        make: Callable[[LossContext], Loss] = getattr(module, name)
+        make: Callable[[LossContext], Loss] = resolve_name(
+            f"{__package__}.{self.made_by}"
+        )
         return make(context)
 
 
@@ -85,6 +85,7 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
+_OPTIONS_OF_LAYERS = {"layer_weights", "align", "align_tau"}
 # Other libraries multiply cosines by a scale, mostly 20, instead of dividing them by a temperature.
 _SCALES_FROM = 10
 
@@ -260,6 +261,12 @@ class ObjectiveSettings(Settings):
         0.3, "Temperature of the divergence that `align` weights.", gt=0
     )
 
+    @property
+    def changed(self) -> set[str]:
+        """The options whose values aren't the defaults."""
+        fields = type(self).model_fields.items()
+        return {name for name, field in fields if getattr(self, name) != field.default}
+
     @model_validator(mode="after")
     def _check_layers_and_dims(self) -> ObjectiveSettings:
         layers = () if self.layers == "all" else self.layers
@@ -268,9 +275,10 @@ class ObjectiveSettings(Settings):
                 raise ValueError(
                     f"{name}: found a duplicate in {', '.join(map(str, numbers))}"
                 )
-        if self.align and not self.layers:
+        unused = self.changed & _OPTIONS_OF_LAYERS
+        if unused and not self.layers:
             raise ValueError(
-                "align: has no effect without layers; give layers, or leave it out"
+                f"{min(unused)}: has no effect without layers; give layers, or leave it out"
             )
         if self.dim_weights and len(self.dim_weights) != len(self.dims):
             raise ValueError(

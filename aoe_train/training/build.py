@@ -19,8 +19,6 @@ from aoe_train.data.run_data import Data
 from aoe_train.data.token_batches import Batches, collate
 from aoe_train.model.backbones.changes import (
     add_lora,
-    after_layers,
-    count_layers,
     has_lora,
     merge_lora,
     train_top_layers,
@@ -31,22 +29,18 @@ from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.objectives.objective import LossFunction, make_objective, qualified_name
-from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
+from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import (
-    ABSENT,
     NO_OUTPUTS,
     Examples,
     TeacherOutputs,
-    TeacherVectors,
-    evenly_spread,
 )
+from aoe_train.training.build_objective import build_objective, return_layers
 from aoe_train.training.pair_model import PairModel, TextObjective
-from aoe_train.training.teachers import precompute_vectors, similarity_of
+from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +51,6 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 
-# Texts for the initial map to a teacher's vectors, or for their principal axes.
-_SAMPLE_TEXTS = 2048
 _TOKENS_AT_ONCE = 1 << 20
 
 
@@ -107,6 +99,11 @@ class Built:
     def steps_an_epoch(self) -> int:
         """Optimiser steps an epoch."""
         return math.ceil(len(self.batches) / self.args.gradient_accumulation_steps)
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of the whole run."""
+        return math.ceil(self.args.num_train_epochs * self.steps_an_epoch)
 
     def _epochs_and_batches(self, steps: int) -> tuple[int, int]:
         """Whole epochs in this many optimiser steps, and batches of the next epoch."""
@@ -273,21 +270,13 @@ def _build_model(
     ):
         train_used_rows(backbone, _used_tokens(backbone, datasets))
     keep_freed_memory()
-    layers = _return_layers(encoder, datasets)
-    losses = []
-    for dataset in datasets:
-        try:
-            losses.append(_build_objective(dataset, encoder, layers))
-        except ConfigError as error:
-            if len(datasets) == 1:
-                raise
-            raise ConfigError(f"dataset {dataset.name}: {error}") from error
-    loss = nn.ModuleList(losses) if len(losses) > 1 else losses[0]
-    # The training loop moves the loss, too, but a dry run has no loop, and sharding comes before it.
-    loss.to(args.device)
+    layers = return_layers(encoder, datasets)
+    objective = build_objective(datasets, encoder, layers)
+    # The training loop moves the objective, too, but a dry run has no loop, and sharding comes before it.
+    objective.to(args.device)
     return PairModel(
         encoder.model,
-        loss,
+        objective,
         chunk=settings.run.chunk,
         dim=encoder.settings.dim,
         layers=layers,
@@ -339,34 +328,6 @@ def _build_dataset(
     )
 
 
-def _build_objective(
-    dataset: Dataset, encoder: Encoder, layers: tuple[int, ...]
-) -> nn.Module:
-    """The objective of a dataset."""
-    examples = dataset.examples
-    settings = dataset.settings
-    if isinstance(dataset.custom_loss, TextObjective):
-        # The initial weights of the loss must not change the run's dropout.
-        with torch.random.fork_rng():
-            torch.manual_seed(settings.seed)
-            dataset.custom_loss.begin(encoder, examples.kind)
-        return dataset.custom_loss.train()
-    label_range = None
-    if examples.labels is not None:
-        label_range = score_scale(
-            float(examples.labels.min()), float(examples.labels.max())
-        )
-    return make_objective(
-        settings.objective,
-        dim=encoder.dim,
-        kind=examples.kind,
-        label_range=label_range,
-        custom_loss=dataset.custom_loss,
-        teachers=_teacher_info(dataset, encoder),
-        layers=layers,
-    )
-
-
 def _build_loader(
     datasets: Sequence[Dataset], batches: Mixture, device: torch.device
 ) -> DataLoader[int]:
@@ -393,68 +354,6 @@ def _build_loader(
         collate_fn=collated,
         pin_memory=device.type == "cuda",
     )
-
-
-def _teacher_info(dataset: Dataset, encoder: Encoder) -> TeacherInfo:
-    """Information about guide and teacher for the objective."""
-    teacher_outputs = dataset.teacher_outputs
-    teacher = teacher_outputs.vectors.get("teacher")
-    objective = dataset.settings.objective
-    sample = None
-    if teacher is not None and "embed_distill" in objective.weights.active:
-        sizes = {encoder.dim, *objective.dims}
-        if sizes != {teacher.dim} or objective.projection == "principal":
-            sample = _teacher_sample(encoder, teacher, dataset.examples)
-    return TeacherInfo(
-        guide="guide" in teacher_outputs.vectors,
-        teacher_dim=None if teacher is None else teacher.dim,
-        scores=teacher_outputs.scores is not None,
-        dot=similarity_of(encoder.settings) == "dot",
-        sample=sample,
-    )
-
-
-def _teacher_sample(
-    encoder: Encoder, teacher: TeacherVectors, examples: Examples
-) -> TeacherSample:
-    """Vectors of some texts by both models, evenly spread over the rows."""
-    columns = examples.rows.shape[1]
-    rows = evenly_spread(len(examples), math.ceil(_SAMPLE_TEXTS / columns))
-    present = examples.rows[rows] != ABSENT
-    texts = examples.rows[rows][present].tolist()
-    prompts = examples.prompts
-    if not isinstance(prompts, str):
-        prompts = [prompts[text] for text in texts]
-    vectors = encoder.encode(
-        [examples.texts[text] for text in texts], prompt=prompts, normalize=False
-    )
-    targets = teacher.of_rows(rows)[:, :columns]
-    return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
-
-
-def _return_layers(encoder: Encoder, datasets: Sequence[Dataset]) -> tuple[int, ...]:
-    """Let the text model return the earlier layers to train, and return their numbers.
-
-    Raises ConfigError if datasets request different layers, or the backbone doesn't have them.
-    """
-    requested, *different = {dataset.settings.objective.layers for dataset in datasets}
-    if different:
-        raise ConfigError(
-            "objective.layers: differs between datasets, which share one model; set it for the run, not in"
-            " datasets.NAME"
-        )
-    if not requested:
-        return ()
-    backbone = encoder.model.backbone
-    depth = count_layers(backbone)
-    layers = tuple(range(1, depth)) if requested == "all" else requested
-    if not layers or max(layers) >= depth:
-        raise ConfigError(
-            f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
-            " expected numbers below that, as the last layer is always trained"
-        )
-    encoder.model.set_final_norm(after_layers(backbone))
-    return layers
 
 
 def _used_tokens(backbone: Any, datasets: Iterable[Dataset]) -> np.ndarray:

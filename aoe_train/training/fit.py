@@ -10,8 +10,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,11 @@ from transformers import (
 from transformers.integrations.integration_utils import (
     get_reporting_integration_callbacks,
 )
+from transformers.trainer_callback import CallbackHandler
 from transformers.utils.logging import set_verbosity
 
-from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.training import checkpoints
+from aoe_train.training.baseline import Baseline
 from aoe_train.training.callbacks import (
     SavePolicy,
     Stopped,
@@ -38,36 +38,25 @@ from aoe_train.training.callbacks import (
     open_trackers,
     stop_signals,
 )
-from aoe_train.training.loss_log import (
-    CollapseCheck,
-    Diverged,
-    LossLog,
-    sample_texts,
-    spread,
-)
+from aoe_train.training.loss_log import Diverged, LossLog
 from aoe_train.training.processes import (
-    copy_weights,
     is_main,
     is_sharded,
-    on_main,
     shard,
-    trained_weights,
     unshard,
     wait_for_all,
 )
-from aoe_train.training.training_arguments import evaluation_precision
 from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import whole_folder
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
     from transformers import TrainerCallback
 
+    from aoe_train.evaluation.dev import DevScores
     from aoe_train.evaluation.score import Gain
     from aoe_train.training.build import Built
-    from pairkit.base.cli.progress import Progress
 
 # Folder of the last sound model, in the working folder.
 BEFORE_DIVERGENCE = "before-divergence"
@@ -95,60 +84,24 @@ def fit(
 
     Raises Stopped after a checkpoint on request, and Diverged once training can't recover.
     """
-    loaded = built.loaded
-    model = built.model
-    train = built.data.train
-    dev = built.data.dev
-    settings = loaded.settings
-    judged = loaded.judged
-    similarity = built.encoder.settings.similarity_fn_name
-
-    def encode(texts: list[str]) -> np.ndarray:
-        """Vectors in the precision of evaluation."""
-        with evaluation_precision(built.args):
-            return built.encoder.encode(texts, halve=not settings.run.shard)
-
-    score = _dev_scorer(built)
-    before = None if score is None else on_main(score)
-    texts = sample_texts(rows.texts for rows in (*train.values(), *dev.values()))
-    spread_before = on_main(lambda: spread(encode(texts)))
-    collapse = CollapseCheck(encode, texts, spread_before)
-    if judged is not None and is_main():
-        judged_before = judged.score(encode, similarity)
-        weights_before = copy_weights(trained_weights(model))
+    settings = built.loaded.settings
+    baseline = Baseline(built)
     if settings.run.shard:
-        shard(model)
+        shard(built.model)
     # Outside the training loop, there is no step to save.
     with stop_signals(signal.SIGINT) as interrupted:
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
-        run = _prepare_run(built, callbacks, policy, score, before, collapse)
+        run = _prepare_run(built, callbacks, policy, baseline)
         _train_to_end(run)
-
-    dev_gain = None
-    if (
-        score is not None
-        and before is not None
-        and before.gain_set is not None
-        and not settings.run.shard
-    ):
-        dev_gain = on_main(lambda: score().gain_over(before, seed=settings.seed))
-
-    gain = None
-    keeps_model = True
-    if judged is not None:
-        gain = on_main(
-            lambda: judged.gain(
-                judged.score(encode, similarity),
-                judged_before,
-                train.values(),
-                seed=settings.seed,
-            )
-        )
-        keeps_model = settings.optim.if_not_better == "model" or gain.word == "better"
-        if is_main() and not keeps_model:
-            checkpoints.restore_weights(model, weights_before)
+    dev_gain = baseline.dev_gain()
+    gain = baseline.judged_gain()
+    keeps_model = (
+        gain is None or gain.word == "better" or settings.optim.if_not_better == "model"
+    )
+    if not keeps_model:
+        baseline.restore_weights()
     return Fitted(
-        built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model
+        built, run.state, run.clock.seconds, baseline.dev, dev_gain, gain, keeps_model
     )
 
 
@@ -285,9 +238,7 @@ def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
     policy: SavePolicy,
-    score: Callable[[], DevScores] | None,
-    before: DevScores | None,
-    collapse: CollapseCheck,
+    baseline: Baseline,
 ) -> TrainingRun:
     """The parts of the loop, before the first step."""
     args = built.args
@@ -305,9 +256,8 @@ def _prepare_run(
     state = TrainerState(
         logging_steps=int(args.logging_steps),
         eval_steps=int(args.eval_steps or 1),
-        max_steps=math.ceil(args.num_train_epochs * built.steps_an_epoch),
+        max_steps=built.steps,
         num_train_epochs=math.ceil(args.num_train_epochs),
-        train_batch_size=args.per_device_train_batch_size,
         is_world_process_zero=is_main(),
         is_local_process_zero=args.local_process_index == 0,
     )
@@ -318,16 +268,12 @@ def _prepare_run(
     all_callbacks += [tracker() for tracker in trackers]
     if optim.patience is not None:
         all_callbacks.append(EarlyStoppingCallback(optim.patience))
-    all_callbacks += [each() if isinstance(each, type) else each for each in callbacks]
-    events = Events(
-        all_callbacks,
-        args,
-        state,
-        model=model,
-        optimizer=step.optimiser,
-        lr_scheduler=step.schedule,
-        train_dataloader=built.loader,
+    all_callbacks += callbacks
+    handler = CallbackHandler(  # type: ignore[no-untyped-call]
+        all_callbacks, model, None, step.optimiser, step.schedule
     )
+    handler.train_dataloader = built.loader
+    events = Events(handler, args, state)
     events("on_init_end")
     return TrainingRun(
         built,
@@ -336,10 +282,8 @@ def _prepare_run(
         policy,
         average,
         losses,
-        collapse,
+        baseline,
         Stopwatch(),
-        score,
-        before,
         name=f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}",
     )
 
@@ -379,33 +323,3 @@ def _save_sound_weights(run: TrainingRun) -> str:
         with whole_folder(folder) as unfinished:
             run.built.save(unfinished)
     return f"; {name} of step {step:,} are in {folder}"
-
-
-def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
-    """A function that scores the dev data in the precision of evaluation, if there is any."""
-    dev_sets = built.data.dev
-    encoder = built.encoder
-    settings = built.loaded.settings
-    metric = built.loaded.sources.dev_metric
-    if metric is None and not dev_sets:
-        return None
-
-    def progress(at: Progress) -> None:
-        built.loaded.process.show(replace(at, stage="evaluate on dev data"))
-
-    def score() -> DevScores:
-        with evaluation_precision(built.args):
-            if metric is not None:
-                return DevScores({"dev": own_metric(metric, encoder)})
-            # Processes of a sharded model must run the same batches, so none may halve one after an error.
-            encode = partial(
-                encoder.encode, halve=not settings.run.shard, progress=progress
-            )
-            return dev_scores(
-                encode,
-                dev_sets,
-                encoder.settings.similarity_fn_name,
-                chosen=settings.mix.dev,
-            )
-
-    return score

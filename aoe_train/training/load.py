@@ -57,12 +57,13 @@ from aoe_train.objectives.training_rows import (
 )
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, load_teachers
-from pairkit.base.cli.progress import Listener, stage
+from pairkit.base.cli.progress import stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
-    from aoe_train.data.examples import Say
+    import torch
+
     from aoe_train.settings.run_settings import Author
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.training_arguments import Process
@@ -93,30 +94,29 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     Seeds all random generators. Raises ConfigError or DataError for unusable settings, rows or models.
     """
     set_seed(settings.seed)
-    say = process.say
     show = process.show
     device = process.args.device
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
-        data = read_data(sources, settings, say)
+        data = read_data(sources, settings, process.say)
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
     if encoder.folder is not None:
         # A damaged file is refused now; the trained model inherits it.
         read_digests(encoder.folder)
     if line := format_decoder_choices(settings, filled):
-        say(line)
+        process.say(line)
 
+    # Only the defaults of a single dataset depend on more than counts of its rows.
+    is_single = not (sources.several or sources.losses)
+    name, rows = next(iter(data.train.items()))
+    if is_single and rows.kind == "single" and has_deep_layers(encoder.model.backbone):
+        filled = with_domain_preset(filled)
+    neighbours = is_single and learns_neighbours(filled.of(name), rows.kind)
     auc = None
-    neighbours = False
-    if not (sources.several or sources.losses):
-        ((name, rows),) = data.train.items()
-        if rows.kind == "single" and has_deep_layers(encoder.model.backbone):
-            filled = with_domain_preset(filled)
-        neighbours = learns_neighbours(filled.of(name), rows.kind)
-        if neighbours:
-            data = _sample_texts(data, sources, filled.seed, process)
-        elif depends_on_auc(filled):
-            auc = _score_backbone(sources, data, encoder, filled, say, show)
+    if neighbours:
+        data = _sample_texts(data, sources, filled.seed, process)
+    elif is_single and depends_on_auc(filled):
+        auc = _score_backbone(sources, data, encoder, filled, process)
 
     facts = {
         name: _dataset_facts(
@@ -127,11 +127,12 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     if sources.several:
         resolved = with_defaults_for_all(filled, facts, dim=encoder.dim)
     else:
-        ((name, only),) = facts.items()
-        resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
+        resolved = with_defaults(filled.of(name), facts[name], dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
 
-    judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
+    judged = None
+    if sources.judged is not None:
+        judged = JudgedPairs.read(sources.judged, process.say)
     is_weight_set = "interpolate" in filled.optim.model_fields_set
     return Loaded(
         process=process,
@@ -249,8 +250,7 @@ def _score_backbone(
     data: Data,
     encoder: Encoder,
     settings: TrainSettings,
-    say: Say,
-    show: Listener,
+    process: Process,
 ) -> float | None:
     """Print and return the backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
@@ -277,7 +277,7 @@ def _score_backbone(
         (auc,) = binary(similarities, labels, name).roc_auc(np.ones((1, len(labels))))
         return float(auc)
 
-    with stage(f"score {sources.backbone} on training pairs", show):
+    with stage(f"score {sources.backbone} on training pairs", process.show):
         auc = on_main(score)
     line = f"AUC of {sources.backbone} on {len(sample):,} training pairs before training: {100 * auc:.2f}"
     if auc >= RANKED_RIGHT:
@@ -285,12 +285,12 @@ def _score_backbone(
             "; there is little to learn, so the learning rate is small (--lr, --epochs or --interpolate"
             " overrides this)"
         )
-    say(line)
+    process.say(line)
     return auc
 
 
 def load_backbone(
-    sources: Sources, settings: TrainSettings, device: Any
+    sources: Sources, settings: TrainSettings, device: torch.device
 ) -> tuple[Encoder, TrainSettings]:
     """The backbone, and the settings with defaults for decoders.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aoe_train.data.examples import negatives_in_words
 from aoe_train.data.mixture import format_epoch_share
 from aoe_train.model.backbones.packaged import PACKAGED, Packaged
+from aoe_train.model.card_parts import card_head, hub_id, prompts_note
 from pairkit.base.printable import one_line
 from pairkit.dataset.making.dataset_card import table
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
     from aoe_train.training.train_record import DatasetRecord, RunRecord
 
@@ -28,13 +26,12 @@ _TAGS = (
     "angle",
     "aoe",
 )
-# Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
+# Names of dev metrics on the Hub by similarity, as in sentence-transformers' evaluators.
 _HUB_METRICS = {
-    "spearman": "spearman_cosine",
-    "triplet_accuracy": "cosine_accuracy",
-    "mrr": "cosine_mrr",
+    "spearman": "spearman_{}",
+    "triplet_accuracy": "{}_accuracy",
+    "mrr": "{}_mrr",
 }
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _KINDS_OF_ROWS = {
     "binary": "pairs labelled 0 or 1",
     "graded": "graded pairs",
@@ -51,22 +48,6 @@ _HASHES = (
     " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
     " Delete the file if that must stay private."
 )
-_FRAMEWORKS = """
-
-LangChain and LlamaIndex use these prompts only if you give them:
-
-```python
-HuggingFaceEmbeddings(
-    model_name="path/to/this/folder",
-    encode_kwargs={{"prompt_name": {document}}},
-    query_encode_kwargs={{"prompt_name": {query}}},
-)  # langchain_huggingface
-HuggingFaceEmbedding(
-    "path/to/this/folder",
-    query_instruction={query_words},
-    text_instruction={document_words},
-)  # llama_index.embeddings.huggingface
-```"""
 
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
@@ -109,45 +90,17 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
     return head + "\n\n".join(body) + "\n"
 
 
-def card_head(
-    name: str,
-    *,
-    tags: Iterable[str],
-    license_id: str,
-    language: Iterable[str],
-    base_model: str | None,
-    datasets: Iterable[str],
-    results: Iterable[EvalResult] = (),
-) -> str:
-    """The YAML header of a card for model hubs."""
-    from huggingface_hub import ModelCardData
-
-    data = ModelCardData(
-        library_name="sentence-transformers",
-        pipeline_tag="sentence-similarity",
-        license=license_id,
-        language=[*language] or None,
-        base_model=base_model,
-        datasets=[*datasets] or None,
-        tags=[*tags],
-        model_name=name,
-        eval_results=[*results] or None,
-    )
-    return f"---\n{data.to_yaml()}\n---\n\n"
-
-
-def hub_id(source: str) -> str | None:
-    """The source, if it is a Hub id and not a local path."""
-    return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
-
-
 def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
-    """Each dev set's score; the Hub merges results of the same type."""
+    """Each dev set's score; the Hub merges results of the same type.
+
+    A score of the user's own function isn't one of the data, so it is left out.
+    """
     from huggingface_hub import EvalResult
 
     result = record.result
-    if result.dev is None:
+    if result.dev is None or record.has_own_metric:
         return
+    similarity = record.encoder.similarity_fn_name
     held_out = record.sources.dev_data or record.sources.data
     scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
     if not scores:
@@ -163,7 +116,7 @@ def _eval_results(record: RunRecord) -> Iterator[EvalResult]:
                 task_name="Sentence similarity",
                 dataset_type=hub_id(source) or other_type,
                 dataset_name=f"{source}, held-out rows{chose}",
-                metric_type=_HUB_METRICS.get(metric, metric),
+                metric_type=_HUB_METRICS[metric].format(similarity),
                 metric_name=metric,
                 metric_value=round(value, 4),
             )
@@ -193,71 +146,42 @@ def _use_section(encoder: EncoderSettings) -> str:
     )
 
 
-def prompts_note(prompts: NamedPrompts) -> str:
-    """A note on a model's prompts; empty without any."""
-    if (prompt := prompts.around_all) is not None:
-        return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
-    if not any(prompts.prompts.values()):
-        return ""
-    rows = [
-        (f"`{name}`", f"`{prompt}`" if prompt else "(none)")
-        for name, prompt in prompts.prompts.items()
-    ]
-    default = f" The default is `{prompts.default}`." if prompts.default else ""
-    return (
-        "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
-        f" and `encode_document` use their own.{default}\n\n{table(('name', 'prompt'), rows)}"
-        f"{_framework_note(prompts)}"
-    )
-
-
-def _framework_note(prompts: NamedPrompts) -> str:
-    """How libraries that don't read prompts by name use them; empty if they can't."""
-    if prompts.after_text is not None:
-        return ""
-    query = prompts.query or prompts.chosen()
-    document = prompts.document or prompts.chosen()
-    names = {words: name for name, words in prompts.known.items()}
-    return _FRAMEWORKS.format(
-        query=repr(names[query]),
-        document=repr(names[document]),
-        query_words=repr(query),
-        document_words=repr(document),
-    )
-
-
 def _data_section(record: RunRecord, settings: TrainSettings) -> str:
     """The training and held-out rows."""
     rows = {
         name: _describe_rows(dataset, record.sources.data[name])
         for name, dataset in record.datasets.items()
     }
-    lines = [*rows.values()]
-    if len(rows) > 1:
-        items = [
-            f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"
-        ]
-        for name, dataset in record.datasets.items():
-            share = format_epoch_share(dataset.epoch)
-            items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
-        lines = ["\n".join([*items, "", ""])]
+    notes = [*_data_notes(record)]
+    if len(rows) == 1:
+        return " ".join([*rows.values(), *notes])
+    items = []
+    for name, dataset in record.datasets.items():
+        share = format_epoch_share(dataset.epoch)
+        items.append(f"- **{name}**: {rows[name]} In an epoch: {share}.")
+    order = (
+        f"Several datasets; each batch has rows of one, in {settings.mix.order} order:"
+    )
+    paragraphs = [order, "\n".join(items), " ".join(notes)]
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _data_notes(record: RunRecord) -> Iterator[str]:
+    """Notes on held-out rows, truncated texts and stored hashes."""
+    num_dev_rows = sum(record.dev_sets.values())
     if record.result.dev_sets:
         sizes = [f"`{name}` {size:,}" for name, size in record.dev_sets.items()]
         deciding = "their mean score"
         if record.result.dev_set is not None:
             deciding = f"`{record.result.dev_set}`"
-        lines.append(
-            f"Held-out rows: {', '.join(sizes)}; {deciding} chose the best weights."
-        )
-    elif dev := sum(record.dev_sets.values()):
-        lines.append(f"{dev:,} held-out rows chose the best weights.")
+        yield f"Held-out rows: {', '.join(sizes)}; {deciding} chose the best weights."
+    elif num_dev_rows and not record.has_own_metric:
+        yield f"{num_dev_rows:,} held-out rows chose the best weights."
     if truncated := record.batches["truncated_texts"]:
-        lines.append(
-            f"{truncated:,} texts longer than {record.encoder.max_length} tokens were truncated."
-        )
+        limit = record.encoder.max_length
+        yield f"{truncated:,} texts longer than {limit} tokens were truncated."
     if record.training_texts:
-        lines.append(_HASHES)
-    return " ".join(lines)
+        yield _HASHES
 
 
 def _describe_rows(dataset: DatasetRecord, source: str) -> str:
@@ -422,7 +346,10 @@ def _dev_table(record: RunRecord) -> str:
     result = record.result
     if result.dev is None or result.dev_before is None:
         return "There was no held-out data."
-    head = ["weights", f"{result.dev_metric} on {result.dev_set or 'held-out rows'}"]
+    deciding = str(result.dev_metric)
+    if not record.has_own_metric:
+        deciding += f" on {result.dev_set or 'held-out rows'}"
+    head = ["weights", deciding]
     before = ["before training", f"{result.dev_before:.4f}"]
     columns = ["eval_dev"]
     for name, dev in result.dev_sets.items():

@@ -18,6 +18,7 @@ from aoe_train.objectives.objective import (
     RowLabels,
     RowTexts,
     check_loss_function,
+    checked_parts,
 )
 from aoe_train.objectives.training_rows import ABSENT, Kind
 from aoe_train.training.processes import gather_rows
@@ -68,8 +69,9 @@ class PairModel(nn.Module):
         """The "loss" and its parts over the rows of all ranks, or with a `TextObjective` over this rank's."""
         if isinstance(self.objective, TextObjective):
             batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
-            loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)
-            return {"loss": loss} if isinstance(loss, Tensor) else loss
+            loss = self.objective(self.text_model, batch)
+            parts = loss if isinstance(loss, dict) else {"loss": loss}
+            return checked_parts(self.objective, parts)
         vectors = self.embed(input_ids, lengths, prompt_lengths)
         teachers = BatchTeachers(guide, teacher, scores)
         return self._loss(vectors, rows, texts, labels, teachers, dataset)

@@ -53,9 +53,8 @@ def scores_from_file(
             else:
                 missing.append(pair)
     if missing:
-        one, other = (repr(one_line(text, 60)) for text in missing[0])
         raise DataError(
-            f"has no score for {len(missing):,} training pairs, such as {one} and {other}; add their scores",
+            f"has no score for {len(missing):,} training pairs, such as {_excerpts(missing[0])}; add their scores",
             path=path,
         )
     return scores
@@ -88,13 +87,17 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
             )
         for pair, score in zip(pairs, scores, strict=True):
             if score_of_pair.setdefault(pair, score) != score:
-                one, other = (repr(one_line(text, 60)) for text in pair)
                 raise DataError(
-                    f"{one} and {other} have the scores {score_of_pair[pair]:g} and {score:g}; keep one of them",
+                    f"{_excerpts(pair)} have the scores {score_of_pair[pair]:g} and {score:g}; keep one of them",
                     path=path,
                     row=row,
                 )
     return score_of_pair
+
+
+def _excerpts(pair: _Pair) -> str:
+    """The starts of both texts, for messages."""
+    return " and ".join(repr(one_line(text, 60)) for text in pair)
 
 
 def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
@@ -148,7 +151,9 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 
 def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table; raises DataError unless they have one size and are finite."""
-    if not isinstance(vectors.dtype, pl.List | pl.Array):
+    dtype = vectors.dtype
+    is_list = isinstance(dtype, pl.List | pl.Array) and not dtype.inner.is_nested()
+    if not is_list or vectors.is_empty():
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row",
             path=path,

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from aoe_train.data.defaults import format_epochs
-from aoe_train.data.examples import negative_counts, negatives_in_words, silent
+from aoe_train.data.examples import negatives_in_words, silent
 from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
@@ -26,6 +26,7 @@ from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
+from aoe_train.training.train_record import dataset_records
 from aoe_train.training.training_arguments import (
     Process,
     autocast,
@@ -149,20 +150,17 @@ def _plan_record(
     settings = loaded.settings
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
-    count = math.ceil(batches["steps"] * settings.optim.epochs)
+    num_batches = math.ceil(batches["steps"] * settings.optim.epochs)
     weights = built.model.state_dict().values()
     datasets = {}
-    for number, dataset in enumerate(built.datasets):
+    records = dataset_records(built)
+    for dataset in built.datasets:
         rows = loaded.data.train[dataset.name]
         datasets[dataset.name] = {
-            "rows": len(rows),
-            "kind": rows.kind,
+            **records[dataset.name].model_dump(),
             "texts": len(rows.texts),
             "labels": _label_counts(rows.labels),
-            "negatives": negative_counts(rows),
-            "reading": rows.reading.record(),
             "objective": dataset.loss_weights,
-            "epoch": built.batches.epoch_share(number),
         }
     record: dict[str, Any] = {
         "rows": sum(map(len, train.values())),
@@ -177,13 +175,13 @@ def _plan_record(
     return record | {
         "dev_sets": {name: len(rows) for name, rows in built.data.dev.items()},
         "batches": batches,
-        "steps": math.ceil(count / settings.optim.accumulation),
+        "steps": built.steps,
         "parameters": {
             "total": sum(each.numel() for each in weights if each.is_floating_point()),
             "trained": sum(each.numel() for each in _trained(built.model)),
         },
         "memory_mb": memory,
-        "seconds": round(count * seconds_a_batch, 3),
+        "seconds": round(num_batches * seconds_a_batch, 3),
         "pairs_per_s": round(batches["rows_mean"] / seconds_a_batch, 1),
         "gpu_note": _GPU_NOTE if built.args.device.type == "cuda" else None,
     }
@@ -247,10 +245,11 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
-    copies = (optim.interpolate != 1) + (optim.average > 0)
+    kept = [optim.interpolate != 1, optim.average > 0]
     # A run on a GPU has the backbone's and the best weights in host memory.
     if args.device.type == "cpu":
-        copies += (built.loaded.judged is not None) + bool(built.data.dev)
+        kept += [built.loaded.judged is not None, bool(built.data.dev)]
+    copies = sum(kept)
     sizes = {
         "weights": weights,
         "gradients": trained,
@@ -262,25 +261,26 @@ def _memory_by_use(built: Built) -> dict[str, float]:
 
 
 def _count_tokens(built: Built, rows: list[int]) -> int:
-    """Number of tokens of a batch."""
+    """Number of tokens of a batch, in which a single text can occur twice."""
     number, rows = built.batches.locate(rows)
     dataset = built.datasets[number]
     texts = distinct_texts(dataset.examples.rows[rows])
-    return int(dataset.store.lengths[texts].sum())
+    return dataset.batches.copies * int(dataset.store.lengths[texts].sum())
 
 
 def _seconds_a_batch(built: Built) -> float:
-    """Seconds per training batch."""
+    """Mean seconds of some training batches, spread over the first epoch."""
     model = built.model
     trained = _trained(model)
     optimiser = torch.optim.AdamW(trained, lr=built.args.learning_rate, fused=True)
-    steps = [int(step) for step in np.linspace(0, len(built.batches) - 1, _PROBES + 1)]
-    batches = {step: rows for step, rows in enumerate(built.batches) if step in steps}
+    batches = list(built.batches)
+    numbers = np.linspace(0, len(batches) - 1, _PROBES + 1)
+    *timed, warm_up = numbers.astype(int).tolist()
     durations = []
-    for step in [steps[-1], *steps[:-1]]:
+    for number in (warm_up, *timed):
         start = time.perf_counter()
         with autocast(built.args):
-            loss = model(**_device_batch(built, batches[step]))["loss"]
+            loss = model(**_device_batch(built, batches[number]))["loss"]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, max_norm=1.0)
         optimiser.step()
@@ -308,8 +308,10 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
             model.chunk,
             batch.get("prompt_lengths"),
         )
-        *_, longest = chunks  # texts are sorted by length
-        saved += _count_saved_bytes(lambda: model.text_model(*longest), weights)
+        saved += max(
+            _count_saved_bytes(partial(model.text_model, *chunk), weights)
+            for chunk in chunks
+        )
     return saved
 
 

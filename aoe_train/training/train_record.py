@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,13 +30,10 @@ from pairkit.dataset.reading.in_memory import source_name
 from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
-    from aoe_train.data.run_data import Sources
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
-    from pairkit.dataset.reading.in_memory import Source
-
 
 Counts = dict[str, int | float]
 
@@ -118,6 +114,11 @@ class RunRecord(BaseModel):
     dev_history: list[dict[str, Any]]
     best_step: int | None
 
+    @property
+    def has_own_metric(self) -> bool:
+        """Whether a function of the user scored the model, not the dev data."""
+        return "dev_metric" in self.origin
+
     def to_dict(self) -> dict[str, Any]:
         """The object of run.json."""
         return self.model_dump(exclude_unset=True) | {
@@ -149,9 +150,8 @@ def run_identity(loaded: Loaded) -> dict[str, Any]:
         "names": set_names,
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
-        "prompts": encoder.settings.model_dump(
-            include={"prompts", "default_prompt_name", "include_prompt"}
-        ),
+        # Settings of the run leave out what the backbone's folder determines.
+        "encoder": encoder.settings.model_dump(mode="json"),
         "precision": "no" if loaded.precision == "fp32" else loaded.precision,
         "processes": loaded.process.args.world_size,
     }
@@ -189,6 +189,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     state = fitted.state
     loaded = built.loaded
     sources = loaded.sources
+    dev_data = sources.dev_data or {}
     train = built.data.train
     history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]
@@ -196,15 +197,20 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         made_by=f"aoe {__version__}",
         result=_result_record(fitted, dev_history),
         origin=dict(origin),
-        sources=_source_names(sources),
+        sources=SourceNames(
+            data={name: source_name(source) for name, source in sources.data.items()},
+            backbone=sources.backbone,
+            dev_data={name: source_name(source) for name, source in dev_data.items()},
+            judged=None if sources.judged is None else source_name(sources.judged),
+        ),
         files={
-            "data": _file_hashes(sources.data),
-            "dev_data": _file_hashes(sources.dev_data or {}),
+            "data": {name: hash_files(source) for name, source in sources.data.items()},
+            "dev_data": {name: hash_files(source) for name, source in dev_data.items()},
         },
         encoder=built.encoder.settings,
         advisers=_teacher_records(built),
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
-        datasets=_dataset_records(built),
+        datasets=dataset_records(built),
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
         languages=languages([text for rows in train.values() for text in rows.texts]),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
@@ -216,21 +222,8 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _source_names(sources: Sources) -> SourceNames:
-    dev_data = sources.dev_data or {}
-    return SourceNames(
-        data={name: source_name(source) for name, source in sources.data.items()},
-        backbone=sources.backbone,
-        dev_data={name: source_name(source) for name, source in dev_data.items()},
-        judged=None if sources.judged is None else source_name(sources.judged),
-    )
-
-
-def _file_hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
-    return {name: hash_files(source) for name, source in sources.items()}
-
-
-def _dataset_records(built: Built) -> dict[str, DatasetRecord]:
+def dataset_records(built: Built) -> dict[str, DatasetRecord]:
+    """The rows of each dataset, as the model learns from them."""
     records = {}
     for number, dataset in enumerate(built.datasets):
         rows = dataset.examples
@@ -336,8 +329,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
             share = format_epoch_share(built.batches.epoch_share(number))
             yield f"{dataset.name}: {len(rows):,} {rows.kind} rows: {' + '.join(parts)}; {share}"
         elif not settings.preset.endswith(PAPERS):
-            steps = math.ceil(optim.epochs * built.steps_an_epoch)
-            seen = built.rows(steps)
+            seen = built.rows(built.steps)
             yield format_choices(
                 settings, rows.kind, rows=len(rows), seen=seen, parts=parts
             )

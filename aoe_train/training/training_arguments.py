@@ -102,12 +102,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "use_cpu": not torch.accelerator.is_available(),  # or accelerate joins no group on CPUs
                 "logging_steps": log.steps,
                 "logging_first_step": True,
-                "logging_nan_inf_filter": False,  # would wait for each step's loss; see LossLog
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
                 "save_strategy": "no",  # SavePolicy decides
-                "restore_callback_states_from_checkpoint": True,
-                "remove_unused_columns": False,
                 "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
                 "ddp_broadcast_buffers": False,  # all processes load the same buffers
                 "disable_tqdm": True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
 from aoe_train.training.loss_log import (
-    CollapseCheck,
     Diverged,
     LossLog,
     gradient_problem,
@@ -45,23 +44,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import TrainerCallback, TrainingArguments
+    from transformers.trainer_callback import CallbackHandler
 
-    from aoe_train.evaluation.dev import DevScores
+    from aoe_train.training.baseline import Baseline
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
 
 
 # Weights without weight decay.
 _NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
-# Requests of callbacks that are reset before each event, as in transformers' Trainer.
-_RESET = {
-    "on_train_begin": ["should_training_stop"],
-    "on_epoch_begin": ["should_epoch_stop"],
-    "on_step_begin": ["should_log", "should_evaluate", "should_save"],
-    "on_log": ["should_log"],
-    "on_evaluate": ["should_evaluate"],
-    "on_save": ["should_save"],
-}
 
 
 class OptimiserStep:
@@ -208,32 +199,21 @@ def _make_accelerator(args: TrainingArguments) -> Accelerator:
 
 
 class Events:
-    """Calls transformers callbacks with the arguments of its `Trainer`, and collects their requests."""
+    """Calls transformers callbacks, as its `Trainer` does, and collects their requests."""
 
     def __init__(
-        self,
-        callbacks: Sequence[TrainerCallback],
-        args: TrainingArguments,
-        state: TrainerState,
-        **objects: Any,
+        self, handler: CallbackHandler, args: TrainingArguments, state: TrainerState
     ) -> None:
-        self.callbacks = callbacks
+        self.callbacks: Sequence[TrainerCallback] = handler.callbacks
         self.state = state
         self.control = TrainerControl()
+        self._handler = handler
         self._args = args
-        self._objects = {"processing_class": None, "eval_dataloader": None, **objects}
 
     def __call__(self, event: str, **seen: Any) -> None:
         """Call all callbacks for an event."""
-        for flag in _RESET.get(event, ()):
-            setattr(self.control, flag, False)
-        for callback in self.callbacks:
-            call = getattr(callback, event)
-            requests = call(
-                self._args, self.state, self.control, **self._objects, **seen
-            )
-            if requests is not None:
-                self.control = requests
+        call = getattr(self._handler, event)
+        self.control = call(self._args, self.state, self.control, **seen)
 
 
 @dataclass
@@ -246,11 +226,8 @@ class TrainingRun:
     policy: SavePolicy
     average: WeightAverage  # the weights to evaluate and keep
     losses: LossLog  # not logged yet
-    collapse: CollapseCheck
+    baseline: Baseline
     clock: Stopwatch  # training time without evaluation and checkpoints
-    # Is called on rank 0, or on all ranks if the model is sharded.
-    score: Callable[[], DevScores] | None
-    before: DevScores | None  # of the backbone
     name: str  # in reports
     # The best weights, in memory, so that an evaluation writes nothing.
     best: dict[str, Tensor] | None = None
@@ -316,23 +293,20 @@ class TrainingRun:
 
         Raises Diverged instead of scoring a model that has diverged.
         """
-        if self.score is None:
+        score = self.baseline.score
+        if score is None:
             return
         self.check_divergence()
         model = self.built.model
         state = self.state
         deciding = f"eval_{METRIC}"
-        names = [deciding]
-        if self.before is not None and len(self.before.by_set) > 1:
-            names += [f"{deciding}.{name}" for name in self.before.by_set]
         with self.clock.paused():
             model.eval()
-            figures = list[float]()
+            metrics = dict[str, float]()
             if is_main() or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
-                    figures = self.score().figures
-            figures = on_main(lambda: figures)
-            metrics = dict(zip(names, figures, strict=True))
+                    metrics = score().log_entry(deciding)
+            metrics = on_main(lambda: metrics)
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
         best_before = -math.inf if state.best_metric is None else state.best_metric
@@ -347,12 +321,13 @@ class TrainingRun:
         """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
         self.losses.check()
         model = self.built.model
+        collapse = self.baseline.collapse
         with self.clock.paused():
             spread = 0.0
             if is_main() or is_sharded(model):
                 with unsharded_root(model):
-                    spread = self.collapse.spread()
-            self._raise_if_diverged(self.collapse.problem(on_main(lambda: spread)))
+                    spread = collapse.spread()
+            self._raise_if_diverged(collapse.problem(on_main(lambda: spread)))
 
     def _raise_if_diverged(self, problem: str | None) -> None:
         if problem is not None:

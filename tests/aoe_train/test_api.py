@@ -218,10 +218,11 @@ def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
 
 def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    planned = plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1)
-    assert planned.to_dict()["steps"] == 6
+    how = {"batch_size": 8, "epochs": 2, "settings": ["optim.accumulation=4"]}
+    planned = plan(rows(train_file), backbone=shallow, **how)
+    assert planned.to_dict()["steps"] == 4  # an epoch's second step has 2 batches
     assert planned.memory_mb > 0
-    assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(planned)
+    assert "2 epochs, learning rate 5e-05, 8 rows a batch" in repr(planned)
     assert "<table>" in planned._repr_html_()
     assert not [*tmp_path.iterdir()]
 

@@ -157,6 +157,7 @@ def test_principal_projection_has_no_weights():
     wanted = only("embed_distill", projection="principal")
     objective = Objective(wanted, dim=2, kind="positive", teachers=teachers)
     assert not list(objective.parameters())
+    assert not objective.state_dict()
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
     assert taught_loss(objective, own, texts, teacher) == approx(0, abs=1e-6)
 
@@ -181,9 +182,14 @@ def test_absent_negatives_do_not_count(seed, form):
     spoilt = own.detach().clone(), teacher.clone()
     for vectors in spoilt:
         vectors[0, 3] = math.nan
-    for part in ("margin_mse", "embed_distill", "score_distill"):
+    options = {
+        "margin_mse": {},
+        "embed_distill": {},
+        "score_distill": {"score_form": form},
+    }
+    for part, option in options.items():
         plain, broken = (
-            loss_of(part, "triplet", given, texts, teacher=told, score_form=form)
+            loss_of(part, "triplet", given, texts, teacher=told, **option)
             for given, told in ((own, teacher), spoilt)
         )
         assert plain.isfinite()

@@ -58,11 +58,12 @@ def test_layers_by_hand():
     FALLING=[1 / (1 + math.log(2)), 1 / (1 + math.log(3))],
 )
 def test_weights(given, weights):
-    assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == approx(
-        weights
-    )
+    layers = (2, 3)
+    settings = ObjectiveSettings(layers=layers, layer_weights=given)
+    assert layer_weights(settings, layers) == approx(weights)
+    too_few = ObjectiveSettings(layers=layers, layer_weights=(1.0,))
     with config_error("found 1 for the layers 2, 3"):
-        LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
+        LayerwiseObjective(Sum(), too_few, layers)
 
 
 def test_divergence_by_hand():
@@ -127,6 +128,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     given, message
     {'layers': (2, 2)} | a duplicate in 2, 2
     {'align': 1} | align: has no effect without layers
+    {'layer_weights': 'equal'} | layer_weights: has no effect without layers
     {'dims': (4, 4)} | a duplicate in 4, 4
     {'dims': (4, 2), 'dim_weights': (1,)} | found 1 for 2 dims
     """,

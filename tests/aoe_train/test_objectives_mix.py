@@ -84,13 +84,15 @@ def test_every_part_by_hand(part):
     sbert | {} | graded | None | range of graded labels is unknown
     sbert | {} | graded | (3.0, 3.0) | from 3 to 3, expected at least two
     cosent | {} | graded | None | None
-    angle | {'margin': 0.5} | binary | None | margin = 0.5: only the part cosent has a margin
+    angle | {'margin': 0.5} | binary | None | margin: has no effect without cosent; give it a weight
     cosent | {'margin': 0.5} | graded | None | margin: the range of graded labels is unknown
     cosent | {'margin': 0.5} | graded | (0.0, 5.0) | None
     cosent | {'margin': 0.5} | triplet | None | None
     in_batch | {'positive_from': 5.5} | graded | (0.0, 5.0) | found labels from 0 to 5
     in_batch | {'positive_from': 5.5} | binary | (0.0, 5.0) | found binary
-    cosent | {'contrast_anchors': True} | binary | None | contrast_anchors and contrast_positives
+    cosent | {'contrast_anchors': True} | binary | None | no effect without contrastive or in_batch
+    in_batch | {'hard_negatives': False} | binary | None | no effect without contrastive;
+    cosent | {'embed_form': 'mse'} | graded | None | no effect without embed_distill
     in_batch | {'contrast_anchors': True} | binary | None | None
     """,
 )
@@ -104,16 +106,17 @@ def test_options_and_kinds_of_data(part, options, kind, label_range, message):
 
 @table(
     """
-    kind, margin, message
-    single | 0.0 | needs a margin
-    single | 0.3 | None
-    positive | 0.0 | None
+    kind, guide, margin, message
+    single | True | 0.0 | needs a margin
+    single | True | 0.3 | None
+    positive | True | 0.0 | None
+    positive | False | 0.3 | guide_margin: has no effect without a guide
     """,
 )
-def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
+def test_margins_of_guides(kind, guide, margin, message):
     with refusal(message):
         wanted = only("contrastive", guide_margin=margin)
-        check_teacher_use(wanted, dim=8, kind=kind, teachers=TeacherInfo(guide=True))
+        check_teacher_use(wanted, dim=8, kind=kind, teachers=TeacherInfo(guide=guide))
 
 
 @table(

@@ -29,17 +29,17 @@ def _both(bias):
 CHOICES = {
     "as here": None,
     "torch": {},
-    "onednn": {torch.float32: ("forward", "gradients")},
-    "both": {torch.float32: ("forward",)},
+    "onednn": {torch.float32: True},
+    "both": {torch.float32: False},
 }
 
 
-@parametrize("products", CHOICES.values(), ids=CHOICES)
+@parametrize("types", CHOICES.values(), ids=CHOICES)
 @parametrize("bias", [True, False])
 @parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
-def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
-    if products is not None:
-        monkeypatch.setattr(layers, "_onednn_products", lambda: products)
+def test_linear_and_its_gradients(bias, shape, types, monkeypatch):
+    if types is not None:
+        monkeypatch.setattr(layers, "_onednn_types", lambda: types)
     plain, fast = _both(bias)
     assert type(fast) is FastLinear
     x = torch.randn(shape, requires_grad=True)
@@ -54,22 +54,22 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
 
 @table(
     """
-    capability, intel, bf16, products
-    AVX512 | True | True | {'float32': ('forward',), 'bfloat16': ('forward',)}
-    AVX512 | True | False | {'float32': ('forward',)}
-    AVX512 | False | True | {'float32': ('forward', 'gradients'), 'bfloat16': ('forward',)}
+    capability, intel, bf16, types
+    AVX512 | True | True | {'float32': False, 'bfloat16': False}
+    AVX512 | True | False | {'float32': False}
+    AVX512 | False | True | {'float32': True, 'bfloat16': False}
     AVX2 | False | True | {}
     SVE256 | False | True | {}
     DEFAULT | False | True | {}
     AVX2 | True | False | {}
     """,
 )
-def test_which_products_are_onednns(capability, intel, bf16, products, monkeypatch):
+def test_which_products_are_onednns(capability, intel, bf16, types, monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(layers, "_is_intel", lambda: intel)
     monkeypatch.setattr(layers, "onednn_has_bf16", lambda: bf16)
-    expected = {getattr(torch, dtype): kinds for dtype, kinds in products.items()}
-    assert layers._onednn_products.__wrapped__() == expected
+    expected = {getattr(torch, name): gradients for name, gradients in types.items()}
+    assert layers._onednn_types.__wrapped__() == expected
 
 
 def test_linear_under_autocast_equals_torch():

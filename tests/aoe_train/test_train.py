@@ -118,6 +118,9 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     assert normalizer["lowercase"]
     edit(other / "tokenizer.json", normalizer=normalizer | {"lowercase": False})
     refused("other settings: tokenizer ", backbone=other)
+    Encoder.load(shallow, max_length=16).save(tmp_path / "shorter")
+    longest = r"other settings: encoder\.max_length \(\d+ there, 16 now"
+    refused(longest, backbone=tmp_path / "shorter")
     assert not finished.with_name("m.work").exists()
     again = shutil.copytree(finished, tmp_path / "m")
     run(data, shallow, again, seed=7, fresh=True)

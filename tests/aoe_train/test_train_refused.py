@@ -5,7 +5,7 @@ import torch
 from transformers import BertModel
 from transformers.integrations import integration_utils
 
-from aoe_train import plan, train
+from aoe_train import TextObjective, plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
@@ -37,6 +37,17 @@ class ForgetsLabels(torch.nn.Module):
 
     def forward(self, vectors):
         return vectors.sum()
+
+
+class OfVectors(TextObjective):
+    """A function of a batch's vectors."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, model, batch):
+        return self.function(batch.vectors(model))
 
 
 async def is_async(vectors, labels):
@@ -116,6 +127,9 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     CONSTANT | returned float; expected one number
     CLASS | an instance, not a class
     DETACHED | does not depend on the vectors
+    TEXTS_BY_ROW | OfVectors: returned a torch.float32 tensor of shape
+    TEXTS_WITHOUT_LOSS | OfVectors: returned NoneType; expected one number
+    TEXTS_DETACHED | OfVectors: the loss does not depend on the vectors
     """,
     WITHOUT_LABELS=lambda vectors: vectors.sum(),
     MODULE=ForgetsLabels(),
@@ -124,6 +138,9 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     CONSTANT=lambda *_: 3.0,
     CLASS=torch.nn.MSELoss,
     DETACHED=lambda vectors, _: vectors.sum().detach(),
+    TEXTS_BY_ROW=OfVectors(lambda vectors: vectors.sum(-1)),
+    TEXTS_WITHOUT_LOSS=OfVectors(lambda vectors: {"mean": vectors.mean()}),
+    TEXTS_DETACHED=OfVectors(lambda vectors: {"loss": vectors.mean().detach()}),
 )
 def test_refused_objectives(objective, message, shallow, out):
     refused(BINARY, message, shallow, out, objective=objective)

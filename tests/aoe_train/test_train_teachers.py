@@ -153,11 +153,14 @@ def test_vectors_from_a_file(shallow, tmp_path):
     columns, message
     {'sentence': ['a'], 'vector': [[1.0]]} | the columns sentence, vector; expected text and vector
     {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
+    {'text': ['a'], 'vector': [[[1.0], [2.0]]]} | vector has no lists of numbers
+    EMPTY | vector has no lists of numbers
     {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
     {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has NaN, infinity or null
     {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has NaN, infinity or null
     {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
     """,
+    EMPTY=pl.DataFrame(schema={"text": pl.String, "vector": pl.List(pl.Float32)}),
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     brought = tmp_path / "vectors.parquet"

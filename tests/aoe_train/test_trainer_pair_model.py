@@ -104,10 +104,13 @@ def test_saved_bytes_counts_what_backward_needs():
         "rows": torch.tensor([[0, 1]]),
     }
     found["texts"] = ids
-    kept = saved_bytes(PairModel(Square(), Sum()).double(), found)
+    kept, by_hundreds, by_600 = (
+        saved_bytes(PairModel(Square(), Sum(), chunk=chunk).double(), found)
+        for chunk in (None, 100, 600)
+    )
     # `square` saves 1000 x 4 and `linear` 1000 x 1, in float64; indexing saves its few rows.
     assert 8 * 5000 <= kept <= 8 * 5100
-    assert saved_bytes(PairModel(Square(), Sum(), chunk=100).double(), found) < kept
+    assert by_hundreds + 8 * 2500 == by_600 < kept  # the last chunk has only 400 texts
 
 
 def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):

@@ -16,10 +16,8 @@ from aoe_train.model.packing.layers import draw_seed, keep_mask
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from aoe_train.model.packing.flash import Heads, KeyHeads
     from aoe_train.model.packing.sequences import Bucket, Sequences
-
-    Heads = Float[Tensor, "token head dim"]
-    KeyHeads = Float[Tensor, "token kv dim"]
 
 
 NAME = "aoe_packed"

@@ -53,8 +53,8 @@ def onednn_has_bf16() -> bool:
 
 
 @cache
-def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
-    """The products that oneDNN computes faster than torch on this processor, by type.
+def _onednn_types() -> dict[torch.dtype, bool]:
+    """The types whose products oneDNN computes faster than torch here, and whether also those of gradients.
 
     `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
     """
@@ -64,13 +64,11 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
         return {}
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return {}
-    products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward",)}
     # Torch multiplies with MKL, which uses AVX-512 on Intel's processors only.
-    if not _is_intel():
-        products[torch.float32] = ("forward", "gradients")
+    types = {torch.float32: not _is_intel()}
     if onednn_has_bf16():
-        products[torch.bfloat16] = ("forward",)
-    return products
+        types[torch.bfloat16] = False
+    return types
 
 
 def _is_intel() -> bool:
@@ -91,7 +89,7 @@ def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _backward_product(left: Tensor, right: Tensor) -> Tensor:
     """The product of two matrices; oneDNN copies `left` first if it is transposed."""
-    if "gradients" in _onednn_products()[left.dtype]:
+    if _onednn_types()[left.dtype]:
         return _by_onednn(left, right.t())
     return torch.mm(left, right)
 
@@ -147,7 +145,7 @@ class FastLinear(nn.Linear):
         dtype = self.weight.dtype
         if torch.is_autocast_enabled("cpu"):
             dtype = torch.get_autocast_dtype("cpu")
-        if dtype not in _onednn_products():
+        if dtype not in _onednn_types():
             return super().forward(input)
         return cast("Tensor", _Linear.apply(input, self.weight, self.bias, dtype))  # type: ignore[no-untyped-call]
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    Heads = Float[Tensor, "token head dim"]
+    from aoe_train.model.packing.flash import Heads
+
     HeadGrid = Float[Tensor, "sequence_head position dim"]
     Lengths = Int[Tensor, " sequence"]
     TokenIndices = Int[Tensor, " token"]

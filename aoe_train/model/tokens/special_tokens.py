@@ -167,16 +167,12 @@ def _template(
         _SUFFIX: around.after,
         "special_after": special.after,
     }
-    names = []
     entries = []
     for name, ids in parts.items():
-        if ids is None:
-            names.append(name)
-        elif ids:
-            names.append(name)
+        if ids:
             tokens = [raw.id_to_token(token) for token in ids]
             entries.append({"id": name, "ids": ids, "tokens": tokens})
-    single = " ".join(names)
+    single = " ".join(name for name, ids in parts.items() if ids is None or ids)
     pair = f"{single} {single.replace('$A', '$B')}"
     template = processors.TemplateProcessing(
         single=single, pair=pair, special_tokens=entries

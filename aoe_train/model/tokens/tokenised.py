@@ -24,7 +24,7 @@ from aoe_train.model.tokens.special_tokens import (
     prompt_tokens,
     raw_tokenizer,
 )
-from aoe_train.objectives.training_rows import TextSelection, TokenBatch
+from aoe_train.objectives.training_rows import TokenBatch
 from aoe_train.settings.prompt_settings import read_prompt
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
@@ -100,27 +100,28 @@ class TokenStore:
             end_tokens = _end_tokens(tokenizer, distinct)
             left_out = [cut.prompt_length(end_tokens) for cut in cuts]
 
-        def tokenise() -> TokenStore:
+        folder = None
+        store = None
+        if cache_dir is not None:
+            how = (
+                raw.to_str(),
+                raw.encode_special_tokens,
+                max_length,
+                left_out,
+                distinct,
+            )
+            folder = cache_dir / _key(texts, numbers, *how)
+            store = _load(folder)
+        if store is None:
             store = _tokenise(texts, numbers, raw, cuts, progress)
             lengths = np.array(left_out, np.int32)[numbers]
             store = replace(store, prompt_lengths=lengths)
-            if not empty:
-                store.refuse_empty(texts)
-            return store
-
-        if cache_dir is None:
-            return tokenise()
-        how = (raw.to_str(), raw.encode_special_tokens, max_length, left_out, distinct)
-        folder = cache_dir / _key(texts, numbers, *how)
-        cached = _load(folder)
-        if cached is None:
-            store = tokenise()
-            _save(store, folder)
-            return _load(folder) or store
-        # The run that filled the cache may have allowed texts without tokens.
+            if folder is not None:
+                _save(store, folder)
+                store = _load(folder) or store
         if not empty:
-            cached.refuse_empty(texts)
-        return cached
+            store.refuse_empty(texts)
+        return store
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -311,10 +312,10 @@ def _save(store: TokenStore, folder: Path) -> None:
 def _load(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
-        arrays = {}
-        for name in _ARRAYS:
-            mapped = np.load(folder / f"{name}.npy", mmap_mode="r")
-            arrays[name] = np.asarray(mapped)  # indexing a memmap is slow
+        arrays = {  # not memmaps, which are slow to index
+            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+            for name in _ARRAYS
+        }
         return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
@@ -330,8 +331,6 @@ def _distinct_prompts(
         raise ConfigError(
             f"{len(prompts)} prompts for {count} texts; give one for all, or one for each"
         )
-    if isinstance(prompts, TextSelection):
-        return list(prompts.values), prompts.indices
     index: dict[str, int] = {}
     numbers = [index.setdefault(words, len(index)) for words in prompts]
     return list(index) or [""], np.array(numbers, np.int64)
