@@ -45,6 +45,7 @@ _NAMED_BY = {
     "source": "source",
     "genre": "genre",
 }
+_NAMES = pl.List(pl.String)
 
 # Headings of sections of statistics.json, first those of `gis`, then of `label`.
 _TITLES = {
@@ -107,7 +108,7 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
         low = Side(0, "low", f"score below {cut:g}")
         high = Side(1, "high", f"score {cut:g} or more")
     is_high = pl.col("label") >= (1 if cut is None else cut)
-    source = next((name for name in _NAMED_BY if name in frame.columns), None)
+    source = next((name for name in _NAMED_BY if _has_names(frame, name)), None)
     frame = frame.with_columns(
         is_high.cast(pl.Int8).alias(SIDE),
         _kind(frame).alias("kind"),
@@ -119,14 +120,20 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     return ReportRows(_with_overlaps(frame, show), low, high, cut, named_by)
 
 
+def _has_names(frame: pl.DataFrame, column: str) -> bool:
+    """Whether a column names sources; others may have the same name, and structures."""
+    dtype = frame.schema.get(column)
+    return dtype is not None and (dtype == _NAMES or not dtype.is_nested())
+
+
 def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
     """The source as text; a list such as `llms` becomes one name, so that each row is counted once."""
-    if column is not None:
-        if frame.schema[column] == pl.List(pl.String):
-            return pl.col(column).list.sort().list.join(" + ")
-        if not frame.schema[column].is_nested():
-            return pl.col(column).cast(pl.String)
-    return pl.lit(None, dtype=pl.String)
+    if column is None:
+        return pl.lit(None, dtype=pl.String)
+    if frame.schema[column] == _NAMES:
+        names = pl.col(column).list.sort().list.join(" + ")
+        return pl.when(names != "").then(names)
+    return pl.col(column).cast(pl.String)
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
