@@ -189,6 +189,8 @@ def _strata_facts(
                 raise ConfigError(
                     f"strata = {name}: expected some of {', '.join(FACTS)}"
                 )
+            if not any(name in known for known in facts):
+                raise ConfigError(f"strata = {name}: no pair has it; leave it out")
         return names
     chosen = tuple[str, ...]()
     strata = 1
@@ -219,7 +221,7 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
         "evidence": evidence,
         "llm": _llm_names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
-        "judges": _judges(row.get("votes")),
+        "judges": _judges(_votes(row)),
         "relation": row.get("relation"),
         "source": sources[0] if sources else None,
         "split": row["split"],
@@ -227,9 +229,20 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def _judges(votes: object) -> str | None:
-    """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
+def _votes(row: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    """The votes of judges as `label judge` writes them; others have the same name for other columns."""
+    votes = row.get("votes")
     if not isinstance(votes, list):
+        return None
+    are_known = all(
+        isinstance(vote, dict) and {"judge", "vote"} <= vote.keys() for vote in votes
+    )
+    return votes if are_known else None
+
+
+def _judges(votes: Sequence[Mapping[str, str]] | None) -> str | None:
+    """Whether the judges of a pair agree."""
+    if votes is None:
         return None
     answers = [vote["vote"] for vote in votes]
     decided = [vote for vote in answers if vote != "unsure"]
@@ -264,7 +277,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _llm_names(row.get("llms")):
         origin["llms"] = llms
-    if isinstance(votes := row.get("votes"), list):
+    if votes := _votes(row):
         origin["votes"] = ", ".join(
             f"{vote['judge']}: {vote['vote']}" for vote in votes
         )
