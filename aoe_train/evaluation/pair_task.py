@@ -168,7 +168,7 @@ class PairSource(NamedTuple):
             split=chosen_split,
             columns=self.columns,
             rules=self.rules,
-            meant="pairs",
+            meant="pairs or groups",
             say=notes.append,
         )
         if examples.kind not in ("positive", "triplet"):
