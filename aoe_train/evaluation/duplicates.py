@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
 from aoe_train.evaluation.resample import (
@@ -26,7 +25,7 @@ from aoe_train.evaluation.resample import (
     compare,
     select_examples,
 )
-from aoe_train.evaluation.score import Score
+from aoe_train.evaluation.score import EvaluatedModel, Score
 from aoe_train.evaluation.tasks import (
     TaskMetrics,
     TaskVectors,
@@ -333,7 +332,7 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
 
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, Overlap | None]],
+    models: Iterable[EvaluatedModel],
     *,
     resamples: Resampling,
     show: Listener,
@@ -361,7 +360,10 @@ def score_rows(
         with stage(f"rank by {baseline}", show):
             add(baseline, task.ranked(task.by_words(words)), [*rows])
     first_model: list[str] = []
-    for name, embedder, trained_on in models:
+    for model in models:
+        name = model.name
+        embedder = model.embedder
+        trained_on = model.overlaps.get(task.name)
         vectors = TaskVectors(
             embedder.encode, [task.texts], similarity=embedder.similarity
         )

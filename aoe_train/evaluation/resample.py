@@ -73,6 +73,14 @@ class MeanMetrics(Metrics):
 
     outcomes: Mapping[str, np.ndarray]
 
+    def __post_init__(self) -> None:
+        lengths = {len(values) for values in self.outcomes.values()}
+        if len(lengths) != 1 or 0 in lengths:
+            raise DataError(
+                f"metrics have {sorted(lengths)} values; expected the same number of values in each, one per"
+                " example"
+            )
+
     @property
     def n(self) -> int:
         """Number of examples."""
@@ -137,13 +145,18 @@ def compare(
     comparisons = {}
     for name in scores:
         difference = float(_difference(scores[name], rival_scores[name]))
-        resampled = _difference(ours[name], theirs[name])
-        defined = resampled[~np.isnan(resampled)]
-        varies = max(np.ptp(ours[name]), np.ptp(theirs[name])) > _ROUNDING
-        if np.isnan(difference) or not len(defined) or not (varies or difference):
+        # Resamples that lack a label have no AUC, for example.
+        is_defined = ~np.isnan(ours[name] + theirs[name])
+        if np.isnan(difference) or not is_defined.any():
             continue
-        tail = min((defined <= 0).sum(), (defined >= 0).sum())
-        two_sided = 2 * (tail + 1) / (len(defined) + 1)
+        our_values = ours[name][is_defined]
+        their_values = theirs[name][is_defined]
+        varies = max(np.ptp(our_values), np.ptp(their_values)) > _ROUNDING
+        if not varies and not difference:
+            continue
+        resampled = _difference(our_values, their_values)
+        tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
+        two_sided = 2 * (tail + 1) / (len(resampled) + 1)
         p = float(min(1, two_sided))
         comparisons[name] = Comparison(
             difference, _interval(resampled, resamples.level), p

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -32,7 +32,13 @@ from aoe_train.evaluation.resample import (
     intervals,
     select_examples,
 )
-from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
+from aoe_train.evaluation.search_results import (
+    MAP,
+    MRR,
+    NDCG,
+    SearchMetrics,
+    SearchTask,
+)
 from aoe_train.evaluation.tasks import (
     EvaluationTask,
     Result,
@@ -50,7 +56,15 @@ _MIN_PAIRS = 30  # with fewer, resamples are too similar
 # With five pairs of a label, one model in twelve is `better` by chance; with two, one in five.
 _MIN_PER_LABEL = 10
 # Names of metrics in messages; P@1 is named like this already.
-_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}
+_NAMES = {
+    "roc_auc": "AUC",
+    "spearman": "Spearman",
+    MRR: "MRR",
+    MAP: "MAP@10",
+    NDCG: "nDCG@10",
+}
+# The examples of metrics; those of others are queries.
+_EXAMPLES = {"roc_auc": "pairs", "spearman": "pairs", MAP: "texts"}
 TOO_FEW = "too few to tell"
 NONE_TRAINED = np.empty(0, np.int64)
 # The comparison of two models that rank pairs equally in all resamples.
@@ -145,7 +159,7 @@ class Gain:
             queries = f"{self.pairs:,} queries with different results"
             return f"{change} on {queries}{limits}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
-        examples = {MRR: "queries", MAP: "texts"}.get(self.metric, "pairs")
+        examples = _EXAMPLES.get(self.metric, "queries")
         return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{limits})"
 
 
@@ -194,39 +208,81 @@ class Score:
         return values
 
 
-def score(
-    embedder: Embedder,
-    tasks: Sequence[EvaluationTask],
-    *,
-    rival: Embedder | None,
-    overlaps: Mapping[str, Overlap],
-    trained: Sequence[ndarray | None],
-    resamples: Resampling,
-    gains: bool,
-    purpose: Purpose | None,
-    show: Listener,
-) -> dict[str, Score]:
-    """Encode the texts of all tasks, and score a model on each task, by name.
+class EvaluatedModel(NamedTuple):
+    """A model to score, and its name in tables."""
 
-    `trained` are the training hashes of the model and its rival, if these are known.
-    """
-    ours = _measure_tasks(embedder, tasks, purpose, show)
-    theirs = {} if rival is None else _measure_tasks(rival, tasks, purpose, show)
-    training_hashes = [hashes for hashes in trained if hashes is not None]
-    scores = {}
-    for task in _with_progress(tasks, "resample", show):
-        metrics = ours[task.name]
-        rival_metrics = theirs.get(task.name)
-        measured = None
-        if gains and rival_metrics and resamples.number:
-            seen = NONE_TRAINED
-            if training_hashes:
-                seen = trained_examples(task, np.concatenate(training_hashes))
-            measured = gain(metrics.whole, rival_metrics.whole, resamples, seen)
-        scores[task.name] = _score_of(
-            metrics, rival_metrics, overlaps.get(task.name), measured, resamples
+    name: str
+    embedder: Embedder
+    # Hashes of its training texts, if they are known, and their overlap with each task.
+    trained: ndarray | None
+    overlaps: Mapping[str, Overlap]
+    layers: int | None = None
+
+
+class Scoring(NamedTuple):
+    """How models are scored on tasks; with `gains` also whether one should replace the other."""
+
+    tasks: Sequence[EvaluationTask]
+    resampling: Resampling
+    purpose: Purpose | None
+    gains: bool
+    show: Listener
+
+    def score(
+        self, model: EvaluatedModel, rival: EvaluatedModel | None
+    ) -> dict[str, Score]:
+        """Encode the texts of all tasks, and score a model on each task, by name."""
+        ours = self._measure(model.embedder)
+        theirs = {} if rival is None else self._measure(rival.embedder)
+        trained = [each.trained for each in (model, rival) if each is not None]
+        hashes = [known for known in trained if known is not None]
+        scores = {}
+        for task in self._with_progress("resample"):
+            metrics = ours[task.name]
+            rival_metrics = theirs.get(task.name)
+            measured = None
+            if self.gains and rival_metrics and self.resampling.number:
+                seen = NONE_TRAINED
+                if hashes:
+                    seen = trained_examples(task, np.concatenate(hashes))
+                measured = gain(
+                    metrics.whole, rival_metrics.whole, self.resampling, seen
+                )
+            scores[task.name] = _score_of(
+                metrics,
+                rival_metrics,
+                model.overlaps.get(task.name),
+                measured,
+                self.resampling,
+            )
+        return scores
+
+    def _measure(self, embedder: Embedder) -> dict[str, TaskMetrics]:
+        """Encode the texts of all tasks once, and measure a model on each task."""
+        vectors = TaskVectors(
+            embedder.encode,
+            [task.texts for task in self.tasks],
+            separator=embedder.separator,
+            similarity=embedder.similarity,
+            prompts=embedder.prompts,
         )
-    return scores
+        by_task = {}
+        for task in self._with_progress("score"):
+            searched = vectors
+            if self.purpose is not None:
+                searched = vectors.among(task.texts, self.purpose)
+            metrics = task.measure(searched)
+            if isinstance(metrics, Metrics):
+                metrics = TaskMetrics(metrics)
+            by_task[task.name] = metrics
+        return by_task
+
+    def _with_progress(self, stage: str) -> Iterator[EvaluationTask]:
+        total = len(self.tasks)
+        for done, task in enumerate(self.tasks):
+            self.show(Progress(stage, done, total, task.name))
+            yield task
+        self.show(Progress(stage, total, total, ended=True))
 
 
 def score_candidates(
@@ -253,41 +309,6 @@ def score_candidates(
         scored = _score_of(candidate_metrics, rival, None, measured, resamples)
         scores[name] = {task.name: scored}
     return scores
-
-
-def _measure_tasks(
-    embedder: Embedder,
-    tasks: Sequence[EvaluationTask],
-    purpose: Purpose | None,
-    show: Listener,
-) -> dict[str, TaskMetrics]:
-    """Encode the texts of all tasks once, and measure a model on each task."""
-    vectors = TaskVectors(
-        embedder.encode,
-        [task.texts for task in tasks],
-        separator=embedder.separator,
-        similarity=embedder.similarity,
-        prompts=embedder.prompts,
-    )
-    by_task = {}
-    for task in _with_progress(tasks, "score", show):
-        searched = vectors if purpose is None else vectors.among(task.texts, purpose)
-        metrics = task.measure(searched)
-        if isinstance(metrics, Metrics):
-            metrics = TaskMetrics(metrics)
-        by_task[task.name] = metrics
-    return by_task
-
-
-def _with_progress(
-    tasks: Sequence[EvaluationTask],
-    stage: str,
-    show: Listener,
-) -> Iterator[EvaluationTask]:
-    for done, task in enumerate(tasks):
-        show(Progress(stage, done, len(tasks), task.name))
-        yield task
-    show(Progress(stage, len(tasks), len(tasks), ended=True))
 
 
 def _score_of(

@@ -49,6 +49,7 @@ from pairkit.dataset.records import RANK
 P_AT_1 = "P@1"
 MRR = "mrr"
 MAP = "map@10"
+NDCG = "ndcg@10"
 _RECALL_DEPTHS = (1, 5, 10)
 _DEPTH = 10  # first results that most metrics consider
 _MAX_DEPTH = 100  # first results that any metric considers
@@ -318,7 +319,7 @@ class CorpusTask:
         is_hit = ranked > 0
         first_rank = 1 + is_hit.argmax(axis=1)
         reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / first_rank, 0.0)
-        outcomes = {f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": reciprocal}
+        outcomes = {NDCG: ndcg, f"mrr@{_DEPTH}": reciprocal}
         counts = np.array([len(gains) for gains in self.gains])
         for depth in (_DEPTH, _MAX_DEPTH):
             outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts

@@ -102,6 +102,8 @@ class TaskVectors:
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}
+        if not keys:
+            raise DataError("no texts to encode; a task needs some")
         texts_by_prompt = defaultdict[str | None, dict[str, None]](dict)
         for prompt, text in keys.values():
             texts_by_prompt[prompt][text] = None

@@ -1,6 +1,7 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import default_rng
@@ -72,6 +73,11 @@ def test_p_values():
         "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
     }
     assert compare(all_right, all_wrong, Resampling(0)) == {}
+    # Some resamples lack a positive, so that their AUC is not defined.
+    first = Binary(np.array([0.9, 0.1, 0.5, 0.5, 0.5]), np.array([1.0, 1, 0, 0, 0]))
+    second = replace(first, cosines=first.cosines[[1, 0, 2, 3, 4]])
+    level = compare(first, second, Resampling(200, 0))["roc_auc"]
+    assert level.interval.low < level.difference == 0 < level.interval.high
 
 
 def test_rounding_decides_no_tie():
@@ -109,6 +115,8 @@ def test_the_verdict_follows_from_the_interval():
     doubted = "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)"
     assert doubted in str(some(0.004, 0.018, 0.8))
     assert str(Gain.of(found.to_dict())) == str(found)
+    ranked = str(replace(found, metric="ndcg@10"))
+    assert ranked == "nDCG@10 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 queries)"
 
 
 def test_a_gain_by_hand():

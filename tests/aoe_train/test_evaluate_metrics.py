@@ -313,7 +313,7 @@ def test_evaluate_ranks_texts_of_one_group():
         evaluate(on_circle, data=data[3:], columns=columns)
     with config_error("takes only text and group"):
         evaluate(on_circle, data=data, columns=columns | {"label": "x"})
-    with config_error("labels= has no effect on reports= or a column group"):
+    with config_error("labels= has no effect, because the list given has no labels"):
         evaluate(on_circle, data=data, columns=columns, labels="x=1")
 
 
@@ -331,6 +331,8 @@ def test_the_verdict_on_positives_is_by_mrr():
     (gain,) = evaluate(encode, data=pairs, against=worse).gains.values()
     assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
     assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
+    with config_error("labels= has no effect, because the list given has no labels"):
+        evaluate(encode, data=pairs, labels="1=1")
 
 
 def test_searches_use_the_prompts_for_queries_and_documents():

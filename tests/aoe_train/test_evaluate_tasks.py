@@ -282,6 +282,8 @@ def test_overlap_is_reported_once_for_each_model_by_its_name_in_the_table(
         assert told.count(f"{model} was trained on") == 1
     aoe_train.evaluate(trained, layers="2,1", dim=[32, 8], **options)
     assert stderr(capsys).count("was trained on") == 1
+    found = aoe_train.evaluate(trained, against=namesake, **options)
+    assert ([*found.scores], found.against) == ([str(trained)], str(namesake))
 
 
 def scored(pairs):
@@ -422,6 +424,8 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
     with config_error("BEIR's layout of own sets them; leave it out"):
         evaluate(same, data=folder, columns={"text1": "text"})
+    with config_error("label_range= has no effect, because own has no labels"):
+        evaluate(same, data=folder, label_range="0,5")
 
 
 def test_ties_count_against_relevant_documents(tmp_path):
