@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,12 +95,17 @@ class MeanMetrics(Metrics):
         return means
 
 
-def select_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
-    """The metrics of some examples."""
-    outcomes = {
-        name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
-    }
-    return replace(metrics, outcomes=outcomes)
+def select_examples(metrics: Any, examples: np.ndarray) -> Any:
+    """The metrics of some examples, from a dataclass of arrays (example,), or of mappings to these."""
+    chosen: dict[str, Any] = {}
+    for field in fields(metrics):
+        values = getattr(metrics, field.name)
+        if isinstance(values, Mapping):
+            by_name = {key: np.asarray(values[key])[examples] for key in values}
+            chosen[field.name] = by_name
+        elif isinstance(values, np.ndarray):
+            chosen[field.name] = values[examples]
+    return replace(metrics, **chosen)
 
 
 @dataclass(frozen=True)

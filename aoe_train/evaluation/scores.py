@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train.encoding.embedders.embedder import VectorSize
+from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
-from aoe_train.evaluation.score import Gain, Score
+from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import Result, defined
 from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
 from pairkit.dataset.making import dataset_card as card

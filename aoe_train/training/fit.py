@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerCallback
 
-    from aoe_train.evaluation.score import Gain
+    from aoe_train.evaluation.gain import Gain
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 

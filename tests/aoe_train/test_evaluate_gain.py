@@ -8,6 +8,7 @@ from numpy.random import default_rng
 from scipy import stats
 
 from aoe_train import evaluate
+from aoe_train.evaluation.gain import Gain, UncertainLabels, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import (
     Comparison,
@@ -17,7 +18,6 @@ from aoe_train.evaluation.resample import (
     compare,
     intervals,
 )
-from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from tests.aoe_train.tiny import save_bert
 from tests.support.shorthand import approx, data_error, pair, values
 
