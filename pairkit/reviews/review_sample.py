@@ -20,7 +20,6 @@ from pairkit.dataset.records import (
     PAIR,
     QUERY_COLUMNS,
     RANK,
-    LabelKind,
     PairDataset,
     all_texts,
     is_search,
@@ -87,12 +86,13 @@ def draw_sample(
 ) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _distinct_pairs(dataset)
-    top = 1.0
-    if dataset.label_kind == "graded" and rows["label"].to_numpy().max() > 1:
-        top = 5.0
-    size = options.n or math.ceil(_SHARE * rows.height)
-    if is_search(rows):
-        size = options.n or rows.height
+    has_results = is_search(rows)
+    top = 5.0 if rows["label"].to_numpy().max() > 1 else 1.0
+    share = 1 if has_results else _SHARE
+    size = options.n or math.ceil(share * rows.height)
+    grades = options.grades
+    if grades is None:
+        grades = dataset.label_kind == "graded" and not has_results
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
     settings = ReviewSettings(
         dataset=base_name(dataset.source),
@@ -100,56 +100,59 @@ def draw_sample(
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
+        asked="grades" if grades else "labels",
+        question=options.question or _question(rows, grades=grades),
+        relations=_RELATIONS if "relation" in rows.columns else (),
         strata=_strata_facts(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
         each=options.each,
         common=tuple(sorted(common_words(all_texts(rows).unique()))),
-        is_search=is_search(rows),
-        **_question(rows, dataset.label_kind, options),
+        is_search=has_results,
     )
     strata = [_stratum(known, settings.strata) for known in facts]
     sizes = dict(sorted(Counter(strata).items()))
     left = in_proportion(sizes, size, _MIN_PER_STRATUM)
-    texts = rows.select("text1", "text2").iter_rows()
-    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     pairs = []
-    for number in sorted(range(rows.height), key=keys.__getitem__):
+    for number in _random_order(rows, settings.seed):
         stratum = strata[number]
         if left[stratum]:
             left[stratum] -= 1
             row = rows.row(number, named=True)
-            pair = JudgedPair(
-                pair_id=pair_id(row["text1"], row["text2"], ordered=settings.is_search),
-                text1=row["text1"],
-                text2=row["text2"],
-                label=float(row["label"]),
-                stratum=stratum,
-                facts=facts[number],
-                origin=origin_of(row),
-            )
-            pairs.append(pair)
+            pairs.append(_judged_pair(row, stratum, facts[number], settings))
     return settings, sizes, pairs
 
 
-def _question(
-    rows: pl.DataFrame, kind: LabelKind, options: ReviewOptions
-) -> dict[str, Any]:
-    """What people are asked: the question, the kind of answers, and possible relations."""
-    relations: tuple[str, ...] = ()
-    question = QUESTION
-    asks_grades = options.grades
-    if "relation" in rows.columns:
-        relations = _RELATIONS
-        question = ISSUES
+def _question(rows: pl.DataFrame, *, grades: bool) -> str:
+    """What people are asked, unless the options have a question."""
     if is_search(rows):
-        question = SEARCH if options.grades else RESULTS
-    elif asks_grades is None:
-        asks_grades = kind == "graded"
-    return {
-        "question": options.question or question,
-        "asked": "grades" if asks_grades else "labels",
-        "relations": relations,
-    }
+        return SEARCH if grades else RESULTS
+    return ISSUES if "relation" in rows.columns else QUESTION
+
+
+def _random_order(rows: pl.DataFrame, seed: int) -> list[int]:
+    """The numbers of all rows in an order that depends on texts and seed."""
+    texts = rows.select("text1", "text2").iter_rows()
+    keys = [keyed_hash(seed, "review", *pair) for pair in texts]
+    return sorted(range(rows.height), key=keys.__getitem__)
+
+
+def _judged_pair(
+    row: Mapping[str, Any],
+    stratum: str,
+    facts: Mapping[str, str],
+    settings: ReviewSettings,
+) -> JudgedPair:
+    text1 = row["text1"]
+    text2 = row["text2"]
+    return JudgedPair(
+        pair_id=pair_id(text1, text2, ordered=settings.is_search),
+        text1=text1,
+        text2=text2,
+        label=float(row["label"]),
+        stratum=stratum,
+        facts=facts,
+        origin=origin_of(row),
+    )
 
 
 def dataset_digest(dataset: PairDataset) -> str:
