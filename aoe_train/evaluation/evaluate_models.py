@@ -89,11 +89,9 @@ class ModelRequest:
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
             )
         local = [] if self.endpoint else _sources(self.models)
-        for model in local:
+        rival = [] if self.against_endpoint else _sources([self.against])
+        for model in local + rival:
             check_name(model)
-        if self.against_endpoint is None:
-            for model in _sources([self.against]):
-                check_name(model)
         if len(self.models) < 2:
             return
 

@@ -180,14 +180,11 @@ def _score_of(
     result = summarise(ours, resamples)
     if theirs is None:
         return Score(result, trained_on, metrics=[ours.whole])
-    comparisons = {}
-    if resamples.number:
-        comparisons = compare(ours.whole, theirs.whole, resamples)
     return Score(
         result,
         trained_on,
         rival=summarise(theirs),
-        comparisons=comparisons,
+        comparisons=compare(ours.whole, theirs.whole, resamples),
         gain=measured,
         metrics=[ours.whole, theirs.whole],
     )

@@ -214,20 +214,22 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     """Pairs of each side by source, the largest first; empty if the dataset has no sources."""
     if rows.named_by is None:
         return {}
-    named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
-    high_pairs = named.group_by("source").agg(pl.col(SIDE).cast(pl.Int64).sum())
-    high_by_source = dict(high_pairs.iter_rows())
-    counts = {}
-    for source, pairs in sizes(named, "source").items():
-        high = high_by_source[source]
-        counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
-    return counts
+    by_source = rows.frame.group_by(pl.col("source").fill_null("unknown"))
+    pairs = by_source.agg(pl.len(), pl.col(SIDE).cast(pl.Int64).sum())
+    return {
+        source: {rows.high.key: high, rows.low.key: number - high}
+        for source, number, high in _largest_first(pairs, "source").iter_rows()
+    }
 
 
 def sizes(rows: pl.DataFrame, column: str) -> dict[str, int]:
     """The number of rows with each value, the most frequent first."""
-    counts = rows.group_by(column).len().sort("len", column, descending=[True, False])
-    return dict(counts.iter_rows())
+    counts = rows.group_by(column).len()
+    return dict(_largest_first(counts, column).iter_rows())
+
+
+def _largest_first(counts: pl.DataFrame, column: str) -> pl.DataFrame:
+    return counts.sort("len", column, descending=[True, False])
 
 
 def _kinds(part: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -93,7 +93,7 @@ def find_roles(
     """
     names = frame.columns
     if columns:
-        single = meant in ("rows", "texts")
+        single = not meant.startswith("pairs")
         roles = _mapped_roles(names, where, columns, single=single)
     else:
         roles = _known_roles(frame, where, meant)
@@ -132,8 +132,7 @@ def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
 def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     """The columns with common names; raises DataError with the `--columns` to give if there are none."""
     names = frame.columns
-    takes_texts = meant in ("rows", "texts")
-    if takes_texts and len(names) == 1:
+    if not meant.startswith("pairs") and len(names) == 1:
         return Roles(names[0], "")
     if names == ["text"]:
         raise DataError(
