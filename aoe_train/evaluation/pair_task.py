@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -183,12 +183,11 @@ class PairSource(NamedTuple):
         Raises DataError if there is no such split.
         """
         split = self._chosen_split(self.say)
-        noting_once = self._replace(say=cache(self.say))
-        (frame,) = noting_once.read(split).values()
+        (frame,) = self.read(split).values()
         dev = None
         # If test is evaluated, the thresholds are chosen on validation.
         if split == "test" and "validation" in split_names(self.source):
-            (dev_frame,) = noting_once.read("validation").values()
+            (dev_frame,) = self.read("validation").values()
             if dev_frame["label"].n_unique() < 2:
                 self.say(
                     f"{source_name(self.source)}: validation has only one label, so it can't choose"

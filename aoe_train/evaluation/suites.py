@@ -6,12 +6,12 @@ STS has STS 2012-2016, STS-B and SICK-R, as in papers, in the files of `docs/for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from aoe_train.data.examples import silent
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import (
@@ -180,7 +180,8 @@ class TaskRequest(NamedTuple):
             return ChosenTasks("sts", tasks, missing)
         if isinstance(self.data, str | Path):
             valid_path(self.data)
-        source = PairSource(self.data, split, rules, say, self.columns)
+        noting_once = cache(say)
+        source = PairSource(self.data, split, rules, noting_once, self.columns)
         suite, task = self._read_data(source)
         return ChosenTasks(suite, [task], {})
 
@@ -216,7 +217,7 @@ class TaskRequest(NamedTuple):
         source.say(
             "labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations"
         )
-        return "binary", source._replace(say=silent).binary_task()
+        return "binary", source.binary_task()
 
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""

@@ -6,7 +6,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -266,21 +265,48 @@ class ReviewReport(Printed):
 
 def make_review_report(store: ReviewStore) -> ReviewReport:
     """The report of a review; pairs are weighted by the size of their stratum."""
+    settings = store.settings
+    strata = store.strata
+    pairs = store.pairs
     judgements = store.judgements()
     decisions = decide(judgements)
     if not decisions:
         raise DataError(
             "no pair is judged yet; judge some with `pairs review`", path=store.path
         )
-    settings = store.settings
-    judged = _JudgedPairs(settings, store.pairs, store.strata, decisions)
+    decided = Counter(
+        pairs[pair_id].stratum
+        for pair_id, decision in decisions.items()
+        if decision.value is not None
+    )
+
+    def estimate(pair_ids: Collection[str]) -> ReviewEstimate:
+        states = Counter(decisions[pair_id].state for pair_id in pair_ids)
+        right = []
+        weights = []
+        for pair_id in pair_ids:
+            pair = pairs[pair_id]
+            value = decisions[pair_id].value
+            if value is not None:
+                right.append(is_right(pair.label, value, settings))
+                weights.append(strata[pair.stratum] / decided[pair.stratum])
+        share = weighted_share(right, weights)
+        return ReviewEstimate(
+            len(pair_ids), states["unsure"], states["disputed"], share
+        )
+
+    by = {}
+    for fact, groups in _pairs_by_fact(pairs, decisions).items():
+        by[fact] = {value: estimate(groups[value]) for value in sorted(groups)}
     kappa, alpha = agreement(judgements, settings)
     return ReviewReport(
         settings=settings,
-        sample=len(store.pairs),
-        total=judged.estimate(decisions),
-        by=judged.by_fact(),
-        unseen=judged.unseen(),
+        sample=len(pairs),
+        total=estimate(decisions),
+        by=by,
+        unseen={
+            stratum: size for stratum, size in strata.items() if not decided[stratum]
+        },
         kappa=kappa,
         alpha=alpha,
         disputed=sum(decision.differs for decision in decisions.values()),
@@ -288,65 +314,21 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
     )
 
 
-@dataclass(frozen=True)
-class _JudgedPairs:
-    """The judged pairs of a review, with the sizes of the strata that they represent."""
-
-    settings: ReviewSettings
-    pairs: Mapping[str, JudgedPair]
-    strata: Mapping[str, int]
-    decisions: Mapping[str, PairDecision]
-
-    @cached_property
-    def decided(self) -> Counter[str]:
-        """The number of decided pairs of each stratum."""
-        return Counter(
-            self.pairs[pair_id].stratum
-            for pair_id, decision in self.decisions.items()
-            if decision.value is not None
-        )
-
-    def unseen(self) -> dict[str, int]:
-        """The sizes of strata without a decided pair."""
-        return {
-            stratum: size
-            for stratum, size in self.strata.items()
-            if not self.decided[stratum]
-        }
-
-    def by_fact(self) -> dict[str, dict[str, ReviewEstimate]]:
-        """Estimates by fact and value; a fact with one value in all pairs adds nothing, except the label."""
-        estimates = {}
-        for fact in (*FACTS, RELATION):
-            groups = defaultdict[str, list[str]](list)
-            for pair_id, decision in self.decisions.items():
-                facts = {**self.pairs[pair_id].facts, RELATION: decision.relation}
-                if value := facts.get(fact):
-                    groups[value].append(pair_id)
-            largest = max(map(len, groups.values()), default=0)
-            if fact == "label" or 0 < largest < len(self.decisions):
-                estimates[fact] = {
-                    value: self.estimate(groups[value]) for value in sorted(groups)
-                }
-        return estimates
-
-    def estimate(self, pair_ids: Collection[str]) -> ReviewEstimate:
-        """The estimate of some pairs."""
-        states = Counter(self.decisions[pair_id].state for pair_id in pair_ids)
-        right = []
-        weights = []
-        for pair_id in pair_ids:
-            pair = self.pairs[pair_id]
-            value = self.decisions[pair_id].value
-            if value is not None:
-                right.append(is_right(pair.label, value, self.settings))
-                weights.append(self.strata[pair.stratum] / self.decided[pair.stratum])
-        return ReviewEstimate(
-            judged=len(pair_ids),
-            unsure=states["unsure"],
-            disputed=states["disputed"],
-            right=weighted_share(right, weights),
-        )
+def _pairs_by_fact(
+    pairs: Mapping[str, JudgedPair], decisions: Mapping[str, PairDecision]
+) -> Mapping[str, Mapping[str, list[str]]]:
+    """The judged pairs by fact and value; facts with one value in all pairs, except labels, are left out."""
+    by_fact = {}
+    for fact in (*FACTS, RELATION):
+        groups = defaultdict[str, list[str]](list)
+        for pair_id, decision in decisions.items():
+            facts = {**pairs[pair_id].facts, RELATION: decision.relation}
+            if value := facts.get(fact):
+                groups[value].append(pair_id)
+        is_constant = any(len(group) == len(decisions) for group in groups.values())
+        if fact == "label" or (groups and not is_constant):
+            by_fact[fact] = groups
+    return by_fact
 
 
 def _cells(estimate: ReviewEstimate) -> tuple[Any, ...]:

@@ -208,9 +208,11 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
     for data, options in ((dataset, {"split": "validation"}), (validation, {})):
         assert [*scores_of(data, **options)][:-1] == names
     write(validation, [row for row in DEV if row[2]])
-    assert [*scores_of(dataset)][:-1] == names
     note = f"{dataset}: validation has only one label, so it can't choose thresholds"
-    assert note in stderr(capsys)
+    for suite in ("binary", None):
+        found = figures(evaluate(data=dataset, suite=suite))
+        assert [*found][: len(names)] == names
+        assert stderr(capsys).count(note) == 1
 
 
 def test_splits_of_a_folder(tmp_path, capsys):
