@@ -43,7 +43,7 @@ from aoe_train.objectives.training_rows import (
 )
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.parts import read_beir, split_of
+from pairkit.dataset.reading.parts import BeirFolder, read_beir, split_of
 from pairkit.dataset.records import RANK
 
 P_AT_1 = "P@1"
@@ -350,28 +350,11 @@ class CorpusTask:
 def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     """The task of a split, `test` by default; raises DataError if it has no usable judgements."""
     beir = read_beir(folder)
-    files = {split_of(path): path for path in beir.judgements}
-    split_name = split or "test"
-    path = files.get(split_name)
-    if path is None:
-        names = ", ".join(files) or "none"
-        raise DataError(
-            f"no judgements of {split_name}, found {names}; choose with --split",
-            path=folder,
-        )
-    judged = beir.relevant(path)
-    known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
-    left_out = len(judged) - len(known)
-    if left_out:
-        say(
-            f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents"
-        )
-    if known.is_empty():
-        raise DataError("no relevant document of a query", path=path)
-    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
+    known = _known_judgements(beir, folder, split or "test", say)
     queries = known.group_by("query", "anchor", maintain_order=True).agg(
         "document", "gain"
     )
+    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
     relevant = []
     excluded = []
     for query, documents in queries.select("query", "document").iter_rows():
@@ -390,6 +373,30 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
         gains=[np.array(gains) for gains in queries["gain"].to_list()],
         excluded=np.array(excluded),
     )
+
+
+def _known_judgements(
+    beir: BeirFolder, folder: Path, split: str, say: Say
+) -> pl.DataFrame:
+    """The relevant documents of a split's queries, without unknown ids."""
+    files = {split_of(path): path for path in beir.judgements}
+    path = files.get(split)
+    if path is None:
+        names = ", ".join(files) or "none"
+        raise DataError(
+            f"no judgements of {split}, found {names}; choose with --split",
+            path=folder,
+        )
+    judged = beir.relevant(path)
+    known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
+    left_out = len(judged) - len(known)
+    if left_out:
+        say(
+            f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents"
+        )
+    if known.is_empty():
+        raise DataError("no relevant document of a query", path=path)
+    return known
 
 
 def is_nearer(
