@@ -45,7 +45,6 @@ _NAMED_BY = {
     "source": "source",
     "genre": "genre",
 }
-_NAMES = pl.List(pl.String)
 
 # Headings of sections of statistics.json, first those of `gis`, then of `label`.
 _TITLES = {
@@ -108,32 +107,27 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
         low = Side(0, "low", f"score below {cut:g}")
         high = Side(1, "high", f"score {cut:g} or more")
     is_high = pl.col("label") >= (1 if cut is None else cut)
-    source = next((name for name in _NAMED_BY if _has_names(frame, name)), None)
+    named_by, source = _source(frame)
     frame = frame.with_columns(
         is_high.cast(pl.Int8).alias(SIDE),
         _kind(frame).alias("kind"),
-        _source(frame, source).alias("source"),
+        source.alias("source"),
         tokens1=estimated_tokens(pl.col("text1")).cast(pl.Int64),
         tokens2=estimated_tokens(pl.col("text2")).cast(pl.Int64),
     )
-    named_by = _NAMED_BY[source] if source else None
     return ReportRows(_with_overlaps(frame, show), low, high, cut, named_by)
 
 
-def _has_names(frame: pl.DataFrame, column: str) -> bool:
-    """Whether a column names sources; others may have the same name, and structures."""
-    dtype = frame.schema.get(column)
-    return dtype is not None and (dtype == _NAMES or not dtype.is_nested())
-
-
-def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
-    """The source as text; a list such as `llms` becomes one name, so that each row is counted once."""
-    if column is None:
-        return pl.lit(None, dtype=pl.String)
-    if frame.schema[column] == _NAMES:
-        names = pl.col(column).list.sort().list.join(" + ")
-        return pl.when(names != "").then(names)
-    return pl.col(column).cast(pl.String)
+def _source(frame: pl.DataFrame) -> tuple[str | None, pl.Expr]:
+    """What names the source of a row, and its name; a list such as `llms` becomes one name."""
+    for column, called in _NAMED_BY.items():
+        dtype = frame.schema.get(column)
+        if dtype == pl.List(pl.String):
+            names = pl.col(column).list.sort().list.join(" + ")
+            return called, pl.when(names != "").then(names)
+        if dtype is not None and not dtype.is_nested():
+            return called, pl.col(column).cast(pl.String)
+    return None, pl.lit(None, dtype=pl.String)
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
