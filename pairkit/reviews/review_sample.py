@@ -93,7 +93,10 @@ def draw_sample(
     grades = options.grades
     if grades is None:
         grades = dataset.label_kind == "graded" and not has_results
-    facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    facts = [
+        _facts_of(row, None if dataset.label_kind == "binary" else top)
+        for row in rows.iter_rows(named=True)
+    ]
     settings = ReviewSettings(
         dataset=base_name(dataset.source),
         digest=_hash(rows),
@@ -151,7 +154,7 @@ def _judged_pair(
         label=float(row["label"]),
         stratum=stratum,
         facts=facts,
-        origin=origin_of(row),
+        origin=_origin_of(row),
     )
 
 
@@ -210,17 +213,16 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
 
 
-def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
-    """The known facts about a row, by the names of `FACTS`."""
+def _facts_of(row: Mapping[str, Any], top_score: float | None) -> dict[str, str]:
+    """The known facts about a row, by the names of `FACTS`; labels 0 and 1 have no top score."""
     label = row["label"]
-    is_class = label in (0, 1) and top == 1
     evidence = (row.get("evidence") or {}).get("kind")
     if not evidence and row.get("negative_kind"):
         evidence = f"{row['negative_kind']} negative"
     values = [row.get(name) for name in _SOURCES]
     sources = [value for value in values if isinstance(value, str)]
     known = {
-        "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
+        "label": f"grade {round(5 * label / top_score)}" if top_score else label,
         "evidence": evidence,
         "llm": _llm_names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
@@ -268,7 +270,7 @@ def _llm_names(llms: object) -> str | None:
     return llms if isinstance(llms, str) and llms else None
 
 
-def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
+def _origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
     origin = {}
     for name, value in (row.get("evidence") or {}).items():

@@ -72,6 +72,7 @@ def counts(found):
         ([0, 1], [{"votes": [3, 1]}, {"votes": []}], {"judges": {"not judged"}}),
         ([0, 1], [{"votes": [{"by": "a", "vote": "up"}]}, {"votes": "2"}], {}),
         ([0.75, 0.2], [{}, {}], {"label": {"grade 4", "grade 1"}}),
+        ([1.0, 0.2, 0.0], [{}] * 3, {"label": {"grade 5", "grade 1", "grade 0"}}),
         (
             [1] * 5,
             [
