@@ -264,10 +264,12 @@ class GroupTask:
         return SearchMetrics({MAP: average, P_AT_1: is_same[:, 0]})
 
 
-def group_task(name: str, rows: Examples) -> GroupTask:
+def group_task(name: str, rows: Examples, say: Say) -> GroupTask:
     """A task from rows of a text and the name of its group; of equal texts the first."""
     _, first = np.unique(rows.rows[:, 0], return_index=True)
     kept = rows.rows[np.sort(first)]
+    if len(kept) < len(rows):
+        say(f"{name}: left out {len(rows) - len(kept):,} rows with repeated texts")
     texts = [rows.texts[text] for text in kept[:, 0].tolist()]
     _, groups = np.unique(kept[:, 1], return_inverse=True)
     if np.bincount(groups).max() < 2:

@@ -232,7 +232,7 @@ class TaskRequest(NamedTuple):
             )
         _refuse_label_rules(source)
         examples = source._replace(columns=roles).positives()
-        return group_task(source.name, cast("Examples", examples))
+        return group_task(source.name, cast("Examples", examples), source.say)
 
 
 def _refuse_label_rules(source: PairSource) -> None:

@@ -34,7 +34,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from tests.aoe_train import tiny
-from tests.aoe_train.shorthand import figures
+from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -294,7 +294,7 @@ def test_evaluate_ranks_positives_and_triplets(rows, expected):
     assert {name: told[name] for name in expected} == approx(expected)
 
 
-def test_evaluate_ranks_texts_of_one_group():
+def test_evaluate_ranks_texts_of_one_group(capsys):
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
@@ -302,6 +302,10 @@ def test_evaluate_ranks_texts_of_one_group():
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
+    repeated = [*data, {"text": "a", "intent": "y"}]
+    again = figures(evaluate(on_circle, data=repeated, columns=columns, resamples=0))
+    assert again == told
+    assert "left out 1 rows with repeated texts" in stderr(capsys)
     with_lone_text = [*data, {"text": "f", "intent": None}]
     with data_error("positive is empty"):
         evaluate(on_circle, data=with_lone_text, columns=columns)
