@@ -164,6 +164,12 @@ def _group_numbers(groups: Sequence[ndarray]) -> ndarray:
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
 
+def _group_means(values: ndarray, groups: ndarray) -> ndarray:
+    """The mean of the values (row,) of each group: (group,)."""
+    means: ndarray = np.bincount(groups, values) / np.bincount(groups)
+    return means
+
+
 @dataclass(frozen=True)
 class RetrievalTask:
     """Find the positives of each anchor among all positives and negatives."""
@@ -213,19 +219,18 @@ class RetrievalTask:
 
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
-        row_values = {
-            f"recall@{depth}": reciprocal >= 1 / depth for depth in _RECALL_DEPTHS
-        }
-        if self.examples.kind == "triplet":
-            row_values["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
-
         anchor = self.row_examples
-        counts = np.bincount(anchor)
-        best = np.zeros(len(counts))
+        best = np.zeros(len(self._anchors))
         np.maximum.at(best, anchor, reciprocal)
         outcomes = {MRR: best}
-        for name, values in row_values.items():
-            outcomes[name] = np.bincount(anchor, values) / counts
+        # A positive may be in several rows, such as one for each negative.
+        _, once = np.unique(rows[:, :2], axis=0, return_index=True)
+        for depth in _RECALL_DEPTHS:
+            is_found = reciprocal >= 1 / depth
+            outcomes[f"recall@{depth}"] = _group_means(is_found[once], anchor[once])
+        if self.examples.kind == "triplet":
+            is_correct = is_nearer(matrix, rows, vectors.similarity)
+            outcomes["triplet_accuracy"] = _group_means(is_correct, anchor)
         return SearchMetrics(outcomes)
 
 

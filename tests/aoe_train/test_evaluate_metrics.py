@@ -283,6 +283,8 @@ def test_triplets_give_the_share_of_correct_rows():
     ['ab', 'cd', 'de', 'ac'] | THIRDS
     # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
     ['acb', 'eda'] | {'mrr': 0.75, 'recall@1': 0.5, 'triplet_accuracy': 0.5, 'n': 2}
+    # b is first of a, and the negative c nearer than d; the repeated positive b counts once
+    ['abe', 'abc', 'ade'] | {'mrr': 1, 'recall@1': 0.5, 'triplet_accuracy': 1, 'n': 1}
     """,
     THIRDS={"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3},
 )
