@@ -142,27 +142,19 @@ class PairSource(NamedTuple):
         """The name of the file or dataset without its path."""
         return Path(base_name(source_name(self.source))).name
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the source is one file or table without splits."""
-        if isinstance(self.source, str | Path):
-            path = Path(self.source)
-            return path.is_file() or (is_table(path) and not path.is_dir())
-        return len(split_names(self.source)) == 1
-
     def task(self) -> PairTask:
         """The pairs of one split as a task."""
         return pair_task(self.name, self.frame())
 
     def frame(self) -> pl.DataFrame:
         """The pairs of a source without splits, or of one split."""
-        (frame,) = self.read(self._chosen_split(self.say)).values()
+        (frame,) = self.read(self.chosen_split(self.say)).values()
         return frame
 
     def positives(self) -> Examples | None:
         """Positives or triplets of one split; None for rows with labels."""
         notes = list[str]()
-        chosen_split = self._chosen_split(notes.append)
+        chosen_split = self.chosen_split(notes.append)
         examples = read_examples(
             self.source,
             split=chosen_split,
@@ -182,7 +174,7 @@ class PairSource(NamedTuple):
 
         Raises DataError if there is no such split.
         """
-        split = self._chosen_split(self.say)
+        split = self.chosen_split(self.say)
         (frame,) = self.read(split).values()
         dev = None
         # If test is evaluated, the thresholds are chosen on validation.
@@ -228,13 +220,13 @@ class PairSource(NamedTuple):
                 )
         return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
-    def _chosen_split(self, say: Say) -> str | None:
+    def chosen_split(self, say: Say) -> str | None:
         """The split to judge; by default a single split of any name; None for a source without splits.
 
         Says which one it chose; raises ConfigError if a split was requested of a source without splits.
         """
         where = source_name(self.source)
-        if self.is_whole:
+        if self._is_whole:
             if self.split is not None:
                 kind = "file" if isinstance(self.source, str | Path) else "table"
                 raise ConfigError(f"{where}: a {kind} has no splits; leave --split out")
@@ -250,6 +242,14 @@ class PairSource(NamedTuple):
         if names[0] not in ("test", "validation"):
             say(f"{where}: using its only split, {names[0]}")
         return names[0]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the source is one file or table without splits."""
+        if isinstance(self.source, str | Path):
+            path = Path(self.source)
+            return path.is_file() or (is_table(path) and not path.is_dir())
+        return split_names(self.source) == ["train"]
 
 
 def _file_and_row(frame: pl.DataFrame, number: int) -> str:

@@ -240,6 +240,8 @@ def test_splits_of_a_folder(tmp_path, capsys):
             """):
         found = figures(evaluate(data=tmp_path, split=name, suite="sts"))
         assert found["spearman"] == approx(spearman)
+    in_memory = {"test": pairkit.read(tmp_path)["test"]}
+    assert figures(evaluate(data=in_memory, split="test"))["n"] == 2
 
 
 @module_fixture
