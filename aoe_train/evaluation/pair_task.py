@@ -102,10 +102,11 @@ class PairTask:
 def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
     """A task from the columns text1, text2 and label, in parts by the optional column subset."""
     parts = {}
-    if "subset" in frame.columns:
-        column = frame["subset"].to_numpy()
-        names = dict.fromkeys(column.tolist())
-        parts = {name: np.flatnonzero(column == name) for name in names}
+    dtype = frame.schema.get("subset")
+    if dtype is not None and not dtype.is_nested():
+        subsets = frame["subset"].cast(pl.String)
+        for subset in subsets.drop_nulls().unique(maintain_order=True):
+            parts[subset] = (subsets == subset).arg_true().to_numpy()
     return PairTask(
         name,
         frame["text1"].to_list(),

@@ -81,6 +81,11 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     )
     found = figures(evaluate(data=path))
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
+    rows = pair_table(TEST).with_columns(subset=pl.Series([1, 1, 1, 2, 2, None]))
+    parts = figures(evaluate(data=rows, suite="sts"))["subsets"]
+    assert {name: part["n"] for name, part in parts.items()} == {"1": 3, "2": 2}
+    lists = rows.with_columns(pl.concat_list("subset"))
+    assert "subsets" not in figures(evaluate(data=lists, suite="sts"))
 
 
 @parametrize("real", [False, pytest.param(True, marks=real_data)])
