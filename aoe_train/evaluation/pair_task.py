@@ -122,11 +122,13 @@ def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
     column = frame["probability"]
-    if not column.dtype.is_float() or column.has_nulls():
+    if column.dtype.is_nested():
         return None
-    if not column.is_between(0, 1).all():
+    # In a CSV file, all columns are texts.
+    numbers = column.cast(pl.Float64, strict=False)
+    if numbers.has_nulls() or not numbers.is_between(0, 1).all():
         return None
-    return column.cast(pl.Float64).to_numpy()
+    return numbers.to_numpy()
 
 
 class PairSource(NamedTuple):

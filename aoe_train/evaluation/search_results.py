@@ -44,7 +44,7 @@ from aoe_train.objectives.training_rows import (
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import BeirFolder, read_beir, split_of
-from pairkit.dataset.records import RANK
+from pairkit.dataset.records import QUERY_COLUMNS, RANK
 
 P_AT_1 = "P@1"
 MRR = "mrr"
@@ -115,6 +115,14 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
         raise DataError(
             "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
+            path=name,
+        )
+    # In a CSV file, all columns are texts.
+    of_query = pl.col(QUERY_COLUMNS)
+    frame = frame.with_columns(of_query.cast(pl.Float64, strict=False))
+    if any(frame.select(of_query.has_nulls()).row(0)):
+        raise DataError(
+            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
             path=name,
         )
     samples = frame.select("query_top", "query_share").unique()

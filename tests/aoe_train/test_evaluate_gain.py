@@ -202,6 +202,10 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
+    as_csv = [
+        {**row, "votes": "[]", "probability": str(row["probability"])} for row in judged
+    ]
+    assert gain_of(as_csv) == doubted
     assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
     graded = [{**row, "label": 0.5 + row["label"]} for row in rows]
     assert gain_of(graded).metric == "spearman"
