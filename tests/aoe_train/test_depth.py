@@ -104,11 +104,9 @@ def test_one_table_of_layers_and_sizes(bert):
             BERT | {'dim': 64} | dim 64: this model's vectors have 32 dimensions
             BERT | {'dim': 8, 'against': 'minilm'} | against= compares full vectors
             LOADED | {'layers': 1} | layers can't be set for a loaded Encoder
-            LEN | {'layers': 1} | layers can't be set for a loaded Encoder or a function
             """,
         BERT=bert,
         LOADED=load(bert),
-        LEN=len,
     ):
         with config_error(message):
             evaluate(model, **given, **options)

@@ -212,11 +212,11 @@ def open_model(
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
     if not isinstance(model, str | Path):
-        if layers is not None:
-            raise ConfigError(
-                "layers can't be set for a loaded Encoder or a function; give a model's folder"
-            )
         if hasattr(model, "tokenizer"):
+            if layers is not None:
+                raise ConfigError(
+                    "layers can't be set for a loaded Encoder; give its folder"
+                )
             return LocalEmbedder(cast("Encoder", model), "encoder")
         if callable(model):
             return FunctionEmbedder(model)
