@@ -103,28 +103,11 @@ class SearchTask:
 
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged; raises DataError if there are none."""
-    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
-        raise DataError(
-            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
-            path=name,
-        )
-    # In a CSV file, all columns are texts.
-    of_query = pl.col(QUERY_COLUMNS)
-    frame = frame.with_columns(of_query.cast(pl.Float64, strict=False))
-    if any(frame.select(of_query.has_nulls()).row(0)):
-        raise DataError(
-            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
-            path=name,
-        )
-    samples = frame.select("query_top", "query_share").unique()
-    if samples.height > 1:
-        raise DataError(
-            "has queries of several samples; evaluate each sample separately", path=name
-        )
-    frame = frame.unique(["text1", "text2"], keep="first", maintain_order=True)
+    sheet = _checked_sheet(name, frame)
+    sheet = sheet.unique(["text1", "text2"], keep="first", maintain_order=True)
     is_complete = pl.len().over("text1") == pl.col("query_results")
-    judged = frame.filter(is_complete).sort("text1", "text2")
-    left_out = frame["text1"].n_unique() - judged["text1"].n_unique()
+    judged = sheet.filter(is_complete).sort("text1", "text2")
+    left_out = sheet["text1"].n_unique() - judged["text1"].n_unique()
     if left_out:
         say(f"{name}: left out {left_out:,} queries with unjudged results")
     if judged.is_empty():
@@ -139,16 +122,37 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         if column.name.startswith(RANK):
             numbers = column.cast(pl.Float64, strict=False).fill_null(0)
             ranks[column.name.removeprefix(RANK)] = numbers.to_numpy()
-    ((top, share),) = samples.rows()
     return SearchTask(
         name,
         rows=judged.select("text1", "text2").rows(),
         relevant=judged["label"].to_numpy() == 1,
         queries=[rows.to_numpy() for rows in queries["index"]],
-        top=int(top),
-        share=share,
+        top=int(judged["query_top"][0]),
+        share=judged["query_share"][0],
         ranks=ranks,
     )
+
+
+def _checked_sheet(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with numbers in `QUERY_COLUMNS`; raises DataError for other sheets than of one sample."""
+    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
+        raise DataError(
+            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
+            path=name,
+        )
+    # In a CSV file, all columns are texts.
+    of_query = pl.col(QUERY_COLUMNS)
+    sheet = frame.with_columns(of_query.cast(pl.Float64, strict=False))
+    if any(sheet.select(of_query.has_nulls()).row(0)):
+        raise DataError(
+            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
+            path=name,
+        )
+    if sheet.select("query_top", "query_share").n_unique() > 1:
+        raise DataError(
+            "has queries of several samples; evaluate each sample separately", path=name
+        )
+    return sheet
 
 
 def search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[SearchText]:
