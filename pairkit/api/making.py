@@ -146,10 +146,6 @@ def split(request: SplitRequest) -> MadeDataset:
     Each pair is kept once, in either order of its texts. Rows that share a text, directly or through other
     rows, are in one split. So are near-identical texts.
 
-    Args:
-        cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
-            connect all texts: only positives then group the texts.
-
     Returns:
         The dataset, with the rows that were left out.
 
