@@ -172,6 +172,8 @@ def _settings_error(
 
 def _reviewer_names(reviewers: Sequence[str]) -> list[str]:
     """The distinct names in one line each; raises ConfigError for empty and long names."""
+    if isinstance(reviewers, str):  # one name, not a name for each letter
+        reviewers = [reviewers]
     names = dict.fromkeys(one_line(name.strip(), None) for name in reviewers)
     for name in names:
         if not 0 < len(name) <= _MAX_NAME:
