@@ -26,7 +26,9 @@ _RUN = re.compile(f"[{UNSPACED}]+")
 _ASCII_WORD = re.compile(r"\w+")
 _WORD = re.compile(rf"[\w{UNSPACED}{MARKS}]+")
 _LETTER = rf"(?![{UNSPACED}])[\w{MARKS}]"
-_PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|{_LETTER}(?:{_LETTER}|{INVISIBLE})*")
+_PLACE = re.compile(
+    rf"(?P<run>[{UNSPACED}](?:[{UNSPACED}]|{INVISIBLE})*)|{_LETTER}(?:{_LETTER}|{INVISIBLE})*"
+)
 
 
 def terms(text: str) -> list[str]:
@@ -55,8 +57,10 @@ def places(text: str) -> Iterator[tuple[str, int, int]]:
     """Each of the `terms` with its start and end in the text; bigrams overlap."""
     for match in _PLACE.finditer(text):
         start, end = match.span()
-        if match["run"] is None or end - start == 1:
+        letters = []
+        if match["run"] is not None:
+            letters = [place for place in range(start, end) if is_unspaced(text[place])]
+        if len(letters) < 2:
             yield comparable(match[0]).lower(), start, end
-            continue
-        for place in range(start, end - 1):
-            yield comparable(text[place : place + 2]), place, place + 2
+        for first, last in pairwise(letters):
+            yield comparable(text[first] + text[last]), first, last + 1

@@ -186,7 +186,14 @@ def test_split_at_words():
     pieces = [("文件保", True), ("存", False), ("失败", True)]
     assert split_at_words("文件保存失败", {"文件", "件保", "失败"}) == pieces
     # As in `terms`, letters may be decomposed, wide, or have invisible characters.
-    for text in ("Cafe\u0301", "ｃａｆé", "ca\u00adfé", "ｶﾌ"):
+    for text in (
+        "Cafe\u0301",
+        "ｃａｆé",
+        "ca\u00adfé",
+        "ｶﾌ",
+        "เปิด\u200bไม่ได้",
+        "字\u200b",
+    ):
         assert split_at_words(text, distinct_words(text)) == [(text, True)]
 
 
