@@ -12,7 +12,7 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.score import Gain
+    from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
     from aoe_train.training.train_record import RunRecord
 
@@ -158,7 +158,7 @@ class Trained(CommandResult):
             yield "not shown to be better than its backbone; give --accept-on PAIRS"
 
     def _dev_notes(self, dev: float, before: float) -> Iterator[str]:
-        from aoe_train.evaluation.score import TOO_FEW
+        from aoe_train.evaluation.gain import TOO_FEW
 
         gain = self._run.result.dev_gain
         too_few = False

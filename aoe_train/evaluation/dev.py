@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from aoe_train.data.examples import Say
+from aoe_train.evaluation.gain import EVEN, Gain, gain, too_few
 from aoe_train.evaluation.overlap import (
     digests,
     overlap,
@@ -22,7 +23,6 @@ from aoe_train.evaluation.overlap import (
 from aoe_train.evaluation.pair_metrics import Correlation, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
-from aoe_train.evaluation.score import EVEN, Gain, gain, too_few
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import Encode, TaskVectors
 from aoe_train.model.similarity import pair_similarities

@@ -77,21 +77,19 @@ def _judged_and_known(
     queries: Mapping[str, _Queries],
 ) -> tuple[_Queries, _Queries]:
     """The queries to score, and those that may choose a weight; raises if the split doesn't exist."""
-    where = source_name(source.source)
-    if source.is_whole:
-        if source.split is not None:
-            raise ConfigError(f"{where}: has no splits; leave --split out")
+    split = source.chosen_split(source.say)
+    if split is None:
         (only,) = queries.values()
         return only, ()
-    judged = source.split or "test"
-    if judged not in queries:
+    if split not in queries:
         raise DataError(
-            f"no split {judged!r}; choose one of {', '.join(queries)}", path=where
+            f"no split {split!r}; choose one of {', '.join(queries)}",
+            path=source_name(source.source),
         )
     known: _Queries = ()
-    if judged == "test":
+    if split == "test":
         known = queries.get("validation", ())
-    return queries[judged], known
+    return queries[split], known
 
 
 def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:

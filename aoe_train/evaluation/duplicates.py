@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
 from aoe_train.evaluation.resample import (
@@ -26,7 +25,7 @@ from aoe_train.evaluation.resample import (
     compare,
     select_examples,
 )
-from aoe_train.evaluation.score import Score
+from aoe_train.evaluation.score import EvaluatedModel, Score
 from aoe_train.evaluation.tasks import (
     TaskMetrics,
     TaskVectors,
@@ -333,7 +332,7 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
 
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, Overlap | None]],
+    models: Iterable[EvaluatedModel],
     *,
     resamples: Resampling,
     show: Listener,
@@ -341,41 +340,57 @@ def score_rows(
     """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
     measured: dict[str, TaskMetrics] = {}
     rows: dict[str, Score] = {}
-
-    def add(
-        name: str,
-        metrics: TaskMetrics,
-        compared_with: Sequence[str],
-        trained_on: Overlap | None = None,
-        weight: float | None = None,
-    ) -> None:
+    for ranking in _rankings(task, models, show):
         over = {}
+        whole = ranking.metrics.whole
         if resamples.number:
-            for other in compared_with:
-                over[other] = compare(metrics.whole, measured[other].whole, resamples)
-        measured[name] = metrics
-        result = summarise(metrics, resamples)
-        rows[name] = Score(result, trained_on, over=over, weight=weight)
+            for other in ranking.compared_with:
+                over[other] = compare(whole, measured[other].whole, resamples)
+        measured[ranking.name] = ranking.metrics
+        result = summarise(ranking.metrics, resamples)
+        rows[ranking.name] = Score(
+            result, ranking.trained_on, over=over, weight=ranking.weight
+        )
+    return rows
 
+
+class _Ranking(NamedTuple):
+    """The metrics of a ranking, and the names of earlier ones that it should beat."""
+
+    name: str
+    metrics: TaskMetrics
+    compared_with: Sequence[str]
+    trained_on: Overlap | None = None
+    weight: float | None = None
+
+
+def _rankings(
+    task: DuplicatesTask, models: Iterable[EvaluatedModel], show: Listener
+) -> Iterator[_Ranking]:
+    """Rankings by words, then by each model and by both; models are also compared with the first one."""
+    bm25 = BASELINES["bm25"]
     for words, baseline in BASELINES.items():
         with stage(f"rank by {baseline}", show):
-            add(baseline, task.ranked(task.by_words(words)), [*rows])
+            metrics = task.ranked(task.by_words(words))
+        yield _Ranking(baseline, metrics, [] if baseline == bm25 else [bm25])
     first_model: list[str] = []
-    for name, embedder, trained_on in models:
-        vectors = TaskVectors(
-            embedder.encode, [task.texts], similarity=embedder.similarity
-        )
+    for model in models:
+        name = model.name
+        trained_on = model.overlaps.get(task.name)
+        encode = model.embedder.encode
+        similarity = model.embedder.similarity
+        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
         with stage(f"rank by {name}", show):
             by_vectors = task.by_vectors(vectors)
-            others = [BASELINES["bm25"], *first_model]
-            add(name, task.ranked(by_vectors), others, trained_on)
+            metrics = task.ranked(by_vectors)
+            yield _Ranking(name, metrics, [bm25, *first_model], trained_on)
             for words, baseline in BASELINES.items():
                 weight = task.chosen_weight(by_vectors, words)
                 if weight is None:
                     weight = WEIGHTS[words]
-                both = task.by_both(by_vectors, words, weight)
+                metrics = task.by_both(by_vectors, words, weight)
                 others = [baseline, name]
                 others += [f"{first} + {baseline}" for first in first_model]
-                add(f"{name} + {baseline}", both, others, trained_on, weight)
+                both = f"{name} + {baseline}"
+                yield _Ranking(both, metrics, others, trained_on, weight)
         first_model = first_model or [name]
-    return rows

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from aoe_train.data.examples import Say
 from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 from aoe_train.encoding.embedders.embedder import (
     Embedder,
@@ -20,7 +21,12 @@ from aoe_train.encoding.embedders.embedder import (
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
 from aoe_train.evaluation.overlap import Overlap, overlap, training_hashes
 from aoe_train.evaluation.resample import Resampling
-from aoe_train.evaluation.score import Score, score, score_candidates
+from aoe_train.evaluation.score import (
+    EvaluatedModel,
+    Score,
+    Scoring,
+    score_candidates,
+)
 from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
@@ -28,6 +34,7 @@ from aoe_train.evaluation.tasks import EvaluationTask
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
 from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.folders import base_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +43,8 @@ if TYPE_CHECKING:
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.train_settings import EncodingPrecision, Purpose
 
-Say = Callable[[str], None]
+    Model = str | Path | Encoder | Function
+
 _NO_MODEL = "no model to evaluate; give --model a folder, a Hub id or an Encoder"
 
 
@@ -52,8 +60,8 @@ class Sizes(NamedTuple):
 class ModelRequest:
     """Arguments of `evaluate` that choose its models; prompts aren't used for `against`."""
 
-    models: Sequence[str | Path | Encoder | Function]
-    against: str | Path | Encoder | Function | None
+    models: Sequence[Model]
+    against: Model | None
     endpoint: Endpoint | None
     against_endpoint: Endpoint | None
     sizes: Sizes | None
@@ -80,13 +88,9 @@ class ModelRequest:
             raise ConfigError(
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
             )
-        candidates: list[object] = []
-        if self.endpoint is None:
-            candidates += self.models
-        if self.against_endpoint is None:
-            candidates.append(self.against)
-        local = [model for model in candidates if isinstance(model, str | Path)]
-        for model in local:
+        local = [] if self.endpoint else _sources(self.models)
+        rival = [] if self.against_endpoint else _sources([self.against])
+        for model in local + rival:
             check_name(model)
         if len(self.models) < 2:
             return
@@ -103,15 +107,18 @@ class ModelRequest:
         for model in local:
             find_folder(model)
 
+    @property
+    def names_in_full(self) -> bool:
+        """Whether tables have whole paths, because the last parts of several may be equal."""
+        names = [
+            base_name(str(model)) for model in _sources([*self.models, self.against])
+        ]
+        return len(self.models) > 1 or len(set(names)) < len(names)
 
-class _OpenModel(NamedTuple):
-    """A model to score, its name in tables, and its training hashes with their overlap with each task."""
 
-    name: str
-    embedder: Embedder
-    trained: np.ndarray | None
-    overlaps: Mapping[str, Overlap]
-    layers: int | None
+def _sources(models: Sequence[Model | None]) -> list[str | Path]:
+    """The folders and names of models."""
+    return [model for model in models if isinstance(model, str | Path)]
 
 
 def evaluate_models(
@@ -124,66 +131,50 @@ def evaluate_models(
     say: Say,
 ) -> Evaluation:
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
-    if request.purpose is not None:
-        if any(isinstance(task, SearchTask) for task in tasks.tasks):
-            raise ConfigError(
-                "--purpose: judged results aren't a collection of texts; give it to `aoe sample-pairs`"
-            )
-        tasks = tasks._replace(suite=f"{tasks.suite}, searched for {request.purpose}")
+    purpose = request.purpose
+    if purpose is not None:
+        tasks = _searched_for(purpose, tasks)
     if not request.models:
         return _judged_candidates(tasks, resampling)
 
-    models = _open_models(request, tasks.tasks, show, say)
+    opener = _Opener(request, tasks.tasks, show, say)
+    keeps_vectors = request.sizes is None and purpose is None
     first_task = tasks.tasks[0]
-    changes_vectors = request.sizes is not None or request.purpose is not None
     if (
         isinstance(first_task, DuplicatesTask)
+        and keeps_vectors
         and request.against is None
-        and not changes_vectors
     ):
-        with_overlap = (
-            (model.name, model.embedder, model.overlaps.get(first_task.name))
-            for model in models
-        )
-        rows = score_rows(first_task, with_overlap, resamples=resampling, show=show)
-        ranked = {name: {first_task.name: row} for name, row in rows.items()}
-        return Evaluation(TRACKER, ranked, _resampling=resampling, _rankings=True)
+        models = opener.models()
+        rows = score_rows(first_task, models, resamples=resampling, show=show)
+        rankings = {name: {first_task.name: row} for name, row in rows.items()}
+        return Evaluation(TRACKER, rankings, _resampling=resampling, _rankings=True)
 
-    rival = None
-    rival_trained = None
-    if request.against is not None:
-        rival = _open(request, request.against, request.against_endpoint, show, say)
-        if request.against_endpoint is None:
-            rival_trained = training_hashes(request.against)
-        _overlaps(rival.name, tasks.tasks, rival_trained, say)
+    scoring = Scoring(tasks.tasks, resampling, purpose, gains, show)
+    rival = opener.rival()
     scores: dict[str, Mapping[str, Score]] = {}
     sizes: dict[str, VectorSize] = {}
-    for model in models:
-        variants: Mapping[str, Embedder] = {model.name: model.embedder}
-        if request.sizes is not None:
-            _, dims, formats = request.sizes
-            variants = in_sizes(model.embedder, model.name, dims, formats, model.layers)
-        for key, variant in variants.items():
+    for model in opener.models():
+        for key, variant in _in_sizes(model, request.sizes).items():
             try:
-                scores[key] = score(
-                    variant,
-                    tasks.tasks,
-                    rival=rival,
-                    overlaps=model.overlaps,
-                    trained=[model.trained, rival_trained],
-                    resamples=resampling,
-                    gains=gains,
-                    purpose=request.purpose,
-                    show=show,
-                )
+                scores[key] = scoring.score(variant, rival)
             except DataError as error:
                 if request.sizes is None:
                     raise
                 raise DataError(f"{key}: {error}") from error
-            if isinstance(variant, QuantizedEmbedder):
-                sizes[key] = variant.size
+            if isinstance(variant.embedder, QuantizedEmbedder):
+                sizes[key] = variant.embedder.size
     against = None if rival is None else rival.name
     return Evaluation(tasks.suite, scores, tasks.missing, against, sizes, resampling)
+
+
+def _searched_for(purpose: Purpose, tasks: ChosenTasks) -> ChosenTasks:
+    """The tasks, named after the purpose; judged results have no collection to search."""
+    if any(isinstance(task, SearchTask) for task in tasks.tasks):
+        raise ConfigError(
+            "--purpose: judged results aren't a collection of texts; give it to `aoe sample-pairs`"
+        )
+    return tasks._replace(suite=f"{tasks.suite}, searched for {purpose}")
 
 
 def _judged_candidates(tasks: ChosenTasks, resampling: Resampling) -> Evaluation:
@@ -198,57 +189,92 @@ def _judged_candidates(tasks: ChosenTasks, resampling: Resampling) -> Evaluation
     return Evaluation(tasks.suite, candidates, against=first, _resampling=resampling)
 
 
-def _open_models(
-    request: ModelRequest, tasks: Sequence[EvaluationTask], show: Listener, say: Say
-) -> Iterator[_OpenModel]:
-    """Each model with each number of layers, opened when its turn comes."""
-    depths = [None] if request.sizes is None else request.sizes.layers
-    for source in request.models:
-        trained = None if request.endpoint else training_hashes(source)
-        overlaps = None
-        for layers in depths:
-            embedder = _open(request, source, request.endpoint, show, say, layers)
-            if request.prompt is not None or request.prompt_name is not None:
-                embedder = PromptedEmbedder(
-                    embedder,
-                    prompt=request.prompt,
-                    prompt_name=request.prompt_name,
-                )
-            name = embedder.name
-            if len(request.models) > 1 and isinstance(source, str | Path):
-                name = str(source)
-            if overlaps is None:
-                overlaps = _overlaps(name, tasks, trained, say)
-            yield _OpenModel(name, embedder, trained, overlaps, layers)
+def _in_sizes(
+    model: EvaluatedModel, sizes: Sizes | None
+) -> Mapping[str, EvaluatedModel]:
+    """The model in each size of vectors, by its name in tables."""
+    if sizes is None:
+        return {model.name: model}
+    variants = in_sizes(
+        model.embedder, model.name, sizes.dims, sizes.formats, model.layers
+    )
+    return {
+        key: model._replace(embedder=embedder) for key, embedder in variants.items()
+    }
 
 
-def _open(
-    request: ModelRequest,
-    source: Any,
-    server: Endpoint | None,
-    show: Listener,
-    say: Say,
-    layers: int | None = None,
-) -> Embedder:
-    with stage(f"load {source}", show):
-        model = open_model(
-            source,
-            endpoint=server,
-            precision=request.precision,
-            layers=layers,
-            say=say,
-        )
-        return CachedEmbedder(model, store=request.cache, show=show, say=say)
+class _Opener(NamedTuple):
+    """Opens models, and reports which of the tasks' texts they were trained on."""
 
+    request: ModelRequest
+    tasks: Sequence[EvaluationTask]
+    show: Listener
+    say: Say
 
-def _overlaps(
-    model: str, tasks: Sequence[EvaluationTask], trained: np.ndarray | None, say: Say
-) -> dict[str, Overlap]:
-    """The overlap of each task with a model's training texts, with warnings; empty if these are unknown."""
-    if trained is None:
-        return {}
-    overlaps = {task.name: overlap(task, trained) for task in tasks}
-    for task, shared in overlaps.items():
-        if shared.texts:
-            say(f"warning: {task}: {model} was {shared}")
-    return overlaps
+    def models(self) -> Iterator[EvaluatedModel]:
+        """Each model with each number of layers, opened when its turn comes."""
+        request = self.request
+        depths = [None] if request.sizes is None else request.sizes.layers
+        names = set[str]()
+        for source in request.models:
+            trained = None if request.endpoint else training_hashes(source)
+            overlaps = None
+            for layers in depths:
+                embedder = self._open(source, request.endpoint, layers)
+                if request.prompt is not None or request.prompt_name is not None:
+                    embedder = PromptedEmbedder(
+                        embedder,
+                        prompt=request.prompt,
+                        prompt_name=request.prompt_name,
+                    )
+                name = self._name(source, embedder)
+                if overlaps is None:
+                    if name in names:
+                        raise ConfigError(
+                            f"--model: several are named {name}; give each its own name"
+                        )
+                    names.add(name)
+                    overlaps = self._overlaps(name, trained)
+                yield EvaluatedModel(name, embedder, trained, overlaps, layers)
+
+    def rival(self) -> EvaluatedModel | None:
+        """The model to compare with, if there is one."""
+        source = self.request.against
+        if source is None:
+            return None
+        server = self.request.against_endpoint
+        embedder = self._open(source, server)
+        name = self._name(source, embedder)
+        trained = None if server else training_hashes(source)
+        return EvaluatedModel(name, embedder, trained, self._overlaps(name, trained))
+
+    def _name(self, source: Model, embedder: Embedder) -> str:
+        """The name of a model in tables."""
+        if self.request.names_in_full and isinstance(source, str | Path):
+            return str(source)
+        return embedder.name
+
+    def _open(
+        self, source: Model, server: Endpoint | None, layers: int | None = None
+    ) -> Embedder:
+        with stage(f"load {source}", self.show):
+            model = open_model(
+                source,
+                endpoint=server,
+                precision=self.request.precision,
+                layers=layers,
+                say=self.say,
+            )
+            return CachedEmbedder(
+                model, store=self.request.cache, show=self.show, say=self.say
+            )
+
+    def _overlaps(self, model: str, trained: np.ndarray | None) -> dict[str, Overlap]:
+        """The overlap of each task with training texts, with warnings; empty if these are unknown."""
+        if trained is None:
+            return {}
+        overlaps = {task.name: overlap(task, trained) for task in self.tasks}
+        for task, shared in overlaps.items():
+            if shared.texts:
+                self.say(f"warning: {task}: {model} was {shared}")
+        return overlaps

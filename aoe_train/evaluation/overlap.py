@@ -138,7 +138,7 @@ def _texts_of(item: Input) -> tuple[str, ...]:
 def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     """The numbers of the examples of labelled data, such as pairs or queries, that were trained on."""
     numbers: ndarray | None = getattr(task, "row_examples", None)
-    if numbers is None:
+    if numbers is None or not len(trained):
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
     first = _same_text_hashes(row[0] for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,10 +102,11 @@ class PairTask:
 def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
     """A task from the columns text1, text2 and label, in parts by the optional column subset."""
     parts = {}
-    if "subset" in frame.columns:
-        column = frame["subset"].to_numpy()
-        names = dict.fromkeys(column.tolist())
-        parts = {name: np.flatnonzero(column == name) for name in names}
+    dtype = frame.schema.get("subset")
+    if dtype is not None and not dtype.is_nested():
+        subsets = frame["subset"].cast(pl.String)
+        for subset in subsets.drop_nulls().unique(maintain_order=True):
+            parts[subset] = (subsets == subset).arg_true().to_numpy()
     return PairTask(
         name,
         frame["text1"].to_list(),
@@ -121,11 +122,13 @@ def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
     column = frame["probability"]
-    if not column.dtype.is_float() or column.has_nulls():
+    if column.dtype.is_nested():
         return None
-    if not column.is_between(0, 1).all():
+    # In a CSV file, all columns are texts.
+    numbers = column.cast(pl.Float64, strict=False)
+    if numbers.has_nulls() or not numbers.is_between(0, 1).all():
         return None
-    return column.cast(pl.Float64).to_numpy()
+    return numbers.to_numpy()
 
 
 class PairSource(NamedTuple):
@@ -142,33 +145,25 @@ class PairSource(NamedTuple):
         """The name of the file or dataset without its path."""
         return Path(base_name(source_name(self.source))).name
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the source is one file or table without splits."""
-        if isinstance(self.source, str | Path):
-            path = Path(self.source)
-            return path.is_file() or (is_table(path) and not path.is_dir())
-        return len(split_names(self.source)) == 1
-
     def task(self) -> PairTask:
         """The pairs of one split as a task."""
         return pair_task(self.name, self.frame())
 
     def frame(self) -> pl.DataFrame:
         """The pairs of a source without splits, or of one split."""
-        (frame,) = self.read(self._chosen_split(self.say)).values()
+        (frame,) = self.read(self.chosen_split(self.say)).values()
         return frame
 
     def positives(self) -> Examples | None:
         """Positives or triplets of one split; None for rows with labels."""
         notes = list[str]()
-        chosen_split = self._chosen_split(notes.append)
+        chosen_split = self.chosen_split(notes.append)
         examples = read_examples(
             self.source,
             split=chosen_split,
             columns=self.columns,
             rules=self.rules,
-            meant="pairs",
+            meant="pairs or groups",
             say=notes.append,
         )
         if examples.kind not in ("positive", "triplet"):
@@ -182,13 +177,12 @@ class PairSource(NamedTuple):
 
         Raises DataError if there is no such split.
         """
-        split = self._chosen_split(self.say)
-        noting_once = self._replace(say=cache(self.say))
-        (frame,) = noting_once.read(split).values()
+        split = self.chosen_split(self.say)
+        (frame,) = self.read(split).values()
         dev = None
         # If test is evaluated, the thresholds are chosen on validation.
         if split == "test" and "validation" in split_names(self.source):
-            (dev_frame,) = noting_once.read("validation").values()
+            (dev_frame,) = self.read("validation").values()
             if dev_frame["label"].n_unique() < 2:
                 self.say(
                     f"{source_name(self.source)}: validation has only one label, so it can't choose"
@@ -229,13 +223,13 @@ class PairSource(NamedTuple):
                 )
         return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
-    def _chosen_split(self, say: Say) -> str | None:
+    def chosen_split(self, say: Say) -> str | None:
         """The split to judge; by default a single split of any name; None for a source without splits.
 
         Says which one it chose; raises ConfigError if a split was requested of a source without splits.
         """
         where = source_name(self.source)
-        if self.is_whole:
+        if self._is_whole:
             if self.split is not None:
                 kind = "file" if isinstance(self.source, str | Path) else "table"
                 raise ConfigError(f"{where}: a {kind} has no splits; leave --split out")
@@ -251,6 +245,14 @@ class PairSource(NamedTuple):
         if names[0] not in ("test", "validation"):
             say(f"{where}: using its only split, {names[0]}")
         return names[0]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the source is one file or table without splits."""
+        if isinstance(self.source, str | Path):
+            path = Path(self.source)
+            return path.is_file() or (is_table(path) and not path.is_dir())
+        return split_names(self.source) == ["train"]
 
 
 def _file_and_row(frame: pl.DataFrame, number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -50,14 +50,16 @@ def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None)
     """For each task with labels 0 and 1, histograms of the pairs' cosines by each model."""
     plots = []
     for task in next(iter(scores.values())):
-        by_model: dict[str, Binary] = {}
+        measured: list[tuple[str, Binary]] = []
         for model, by_task in scores.items():
             pairs = zip((model, against or ""), by_task[task].metrics, strict=False)
-            by_model |= {
-                name: metrics for name, metrics in pairs if isinstance(metrics, Binary)
-            }
-        if by_model:
-            histograms = _histograms(by_model)
+            measured += [
+                (name, metrics)
+                for name, metrics in pairs
+                if isinstance(metrics, Binary)
+            ]
+        if measured:
+            histograms = _histograms(measured)
             plots.append(
                 f'<h3>{escape(task)}</h3><div class="tables">{histograms}</div>'
             )
@@ -67,14 +69,12 @@ def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None)
     return "".join(plots) + note
 
 
-def _histograms(by_model: Mapping[str, Binary]) -> str:
+def _histograms(measured: Sequence[tuple[str, Binary]]) -> str:
     """A histogram for each model, all with the same bins."""
-    cosines = np.concatenate([metrics.cosines for metrics in by_model.values()])
+    cosines = np.concatenate([metrics.cosines for _, metrics in measured])
     edges = np.linspace(cosines.min(), cosines.max(), _BINS + 1)
     axis = _line(*(f"{edges[place]:.2f}" for place in (0, _BINS // 2, _BINS)))
-    return "".join(
-        _histogram(name, metrics, edges, axis) for name, metrics in by_model.items()
-    )
+    return "".join(_histogram(name, metrics, edges, axis) for name, metrics in measured)
 
 
 def _histogram(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,14 @@ class MeanMetrics(Metrics):
 
     outcomes: Mapping[str, np.ndarray]
 
+    def __post_init__(self) -> None:
+        lengths = {len(values) for values in self.outcomes.values()}
+        if len(lengths) != 1 or 0 in lengths:
+            raise DataError(
+                f"metrics have {sorted(lengths)} values; expected the same number of values in each, one per"
+                " example"
+            )
+
     @property
     def n(self) -> int:
         """Number of examples."""
@@ -87,12 +95,17 @@ class MeanMetrics(Metrics):
         return means
 
 
-def select_examples(metrics: MeanMetrics, examples: np.ndarray) -> MeanMetrics:
-    """The metrics of some examples."""
-    outcomes = {
-        name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()
-    }
-    return replace(metrics, outcomes=outcomes)
+def select_examples(metrics: Any, examples: np.ndarray) -> Any:
+    """The metrics of some examples, from a dataclass of arrays (example,), or of mappings to these."""
+    chosen: dict[str, Any] = {}
+    for field in fields(metrics):
+        values = getattr(metrics, field.name)
+        if isinstance(values, Mapping):
+            by_name = {key: np.asarray(values[key])[examples] for key in values}
+            chosen[field.name] = by_name
+        elif isinstance(values, np.ndarray):
+            chosen[field.name] = values[examples]
+    return replace(metrics, **chosen)
 
 
 @dataclass(frozen=True)
@@ -137,13 +150,18 @@ def compare(
     comparisons = {}
     for name in scores:
         difference = float(_difference(scores[name], rival_scores[name]))
-        resampled = _difference(ours[name], theirs[name])
-        defined = resampled[~np.isnan(resampled)]
-        varies = max(np.ptp(ours[name]), np.ptp(theirs[name])) > _ROUNDING
-        if np.isnan(difference) or not len(defined) or not (varies or difference):
+        # Resamples that lack a label have no AUC, for example.
+        is_defined = ~np.isnan(ours[name] + theirs[name])
+        if np.isnan(difference) or not is_defined.any():
             continue
-        tail = min((defined <= 0).sum(), (defined >= 0).sum())
-        two_sided = 2 * (tail + 1) / (len(defined) + 1)
+        our_values = ours[name][is_defined]
+        their_values = theirs[name][is_defined]
+        varies = max(np.ptp(our_values), np.ptp(their_values)) > _ROUNDING
+        if not varies and not difference:
+            continue
+        resampled = _difference(our_values, their_values)
+        tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
+        two_sided = 2 * (tail + 1) / (len(resampled) + 1)
         p = float(min(1, two_sided))
         comparisons[name] = Comparison(
             difference, _interval(resampled, resamples.level), p

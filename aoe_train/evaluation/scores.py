@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aoe_train.encoding.embedders.embedder import VectorSize
+from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
-from aoe_train.evaluation.score import Gain, Score
+from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import Result, defined
 from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
 from pairkit.dataset.making import dataset_card as card
@@ -109,7 +110,7 @@ class Evaluation(Printed):
             by_model[model] = {task: score.to_dict() for task, score in scores.items()}
         if self.sizes:
             sizes = [
-                {**self._size_dict(key), "tasks": tasks}
+                {**_size_fields(self.sizes[key]), "tasks": tasks}
                 for key, tasks in by_model.items()
             ]
             return {"sizes": sizes}
@@ -140,7 +141,7 @@ class Evaluation(Printed):
         if not self.sizes:
             return frame
         sizes = pl.DataFrame(
-            [{"key": key, **self._size_dict(key)} for key in self.sizes]
+            [{"key": key, **_size_fields(size)} for key, size in self.sizes.items()]
         )
         return frame.rename({"model": "key"}).join(sizes, on="key").drop("key")
 
@@ -199,12 +200,6 @@ class Evaluation(Printed):
             title = f"{task}: difference times 100, with 95 % intervals over queries"
             tables.append(ahead(scores, title))
         return tables
-
-    def _size_dict(self, key: str) -> dict[str, Any]:
-        size = self.sizes[key]
-        layers = {} if size.layers is None else {"layers": size.layers}
-        figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
-        return {"model": size.model, **layers, **figures}
 
 
 def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
@@ -325,13 +320,9 @@ def by_size(
 
     rows = []
     for key, by_task in scores.items():
-        size = sizes[key]
-        row: dict[str, Cell] = {}
-        if has_models:
-            row["model"] = size.model
-        if size.layers is not None:
-            row["layers"] = size.layers
-        row |= {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        row: dict[str, Cell] = _size_fields(sizes[key])
+        if not has_models:
+            del row["model"]
         row |= {str(column): column.cell(by_task) for column in columns}
         if len(columns) > 1:
             row["mean"] = _times_100(next(iter(mean_figures(by_task).values()), None))
@@ -341,6 +332,13 @@ def by_size(
     for row in rows:
         table.add_row(*row.values())
     return table
+
+
+def _size_fields(size: VectorSize) -> dict[str, Any]:
+    """The columns of a size; layers only if they were requested."""
+    layers = {} if size.layers is None else {"layers": size.layers}
+    figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+    return {"model": size.model, **layers, **figures}
 
 
 class _Column(NamedTuple):

@@ -1,8 +1,5 @@
 """Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
 
-As in BEIR, the score of a document of a corpus is its gain, and a document with the query's id is not ranked,
-unless it is relevant: in one's own folder, queries and documents may be numbered separately.
-
 `aoe sample-pairs --queries` draws queries on which candidates differ, so metrics are of these queries. All
 other queries have equal results, so the gain over all queries is the gain here times the share of these. The
 columns `rank of ...` have the results of each candidate, so that no model is needed.
@@ -15,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -25,7 +21,6 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import (
     SearchText,
-    Split,
     TaskVectors,
     comparable_vectors,
 )
@@ -43,17 +38,14 @@ from aoe_train.objectives.training_rows import (
 )
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.parts import read_beir, split_of
-from pairkit.dataset.records import RANK
+from pairkit.dataset.records import QUERY_COLUMNS, RANK
 
 P_AT_1 = "P@1"
 MRR = "mrr"
 MAP = "map@10"
 _RECALL_DEPTHS = (1, 5, 10)
-_DEPTH = 10  # first results that most metrics consider
-_MAX_DEPTH = 100  # first results that any metric considers
-_DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))  # of nDCG, by rank
-_BLOCK = 128  # queries ranked at once
+DEPTH = 10  # first results that most metrics consider
+BLOCK = 128  # queries ranked at once
 
 
 @dataclass(frozen=True)
@@ -79,13 +71,13 @@ class SearchTask:
     @property
     def texts(self) -> Sequence[SearchText]:
         """Queries and results."""
-        pairs = [_search_texts([query], [result]) for query, result in self.rows]
+        pairs = [search_texts([query], [result]) for query, result in self.rows]
         return list(chain.from_iterable(pairs))
 
     @property
     def row_examples(self) -> ndarray:
         """The number of each row's query."""
-        return _group_numbers(self.queries)
+        return group_numbers(self.queries)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
@@ -111,20 +103,11 @@ class SearchTask:
 
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged; raises DataError if there are none."""
-    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
-        raise DataError(
-            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
-            path=name,
-        )
-    samples = frame.select("query_top", "query_share").unique()
-    if samples.height > 1:
-        raise DataError(
-            "has queries of several samples; evaluate each sample separately", path=name
-        )
-    frame = frame.unique(["text1", "text2"], keep="first", maintain_order=True)
+    sheet = _checked_sheet(name, frame)
+    sheet = sheet.unique(["text1", "text2"], keep="first", maintain_order=True)
     is_complete = pl.len().over("text1") == pl.col("query_results")
-    judged = frame.filter(is_complete).sort("text1", "text2")
-    left_out = frame["text1"].n_unique() - judged["text1"].n_unique()
+    judged = sheet.filter(is_complete).sort("text1", "text2")
+    left_out = sheet["text1"].n_unique() - judged["text1"].n_unique()
     if left_out:
         say(f"{name}: left out {left_out:,} queries with unjudged results")
     if judged.is_empty():
@@ -139,28 +122,56 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         if column.name.startswith(RANK):
             numbers = column.cast(pl.Float64, strict=False).fill_null(0)
             ranks[column.name.removeprefix(RANK)] = numbers.to_numpy()
-    ((top, share),) = samples.rows()
     return SearchTask(
         name,
         rows=judged.select("text1", "text2").rows(),
         relevant=judged["label"].to_numpy() == 1,
         queries=[rows.to_numpy() for rows in queries["index"]],
-        top=int(top),
-        share=share,
+        top=int(judged["query_top"][0]),
+        share=judged["query_share"][0],
         ranks=ranks,
     )
 
 
-def _search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[SearchText]:
+def _checked_sheet(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with numbers in `QUERY_COLUMNS`; raises DataError for other sheets than of one sample."""
+    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
+        raise DataError(
+            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
+            path=name,
+        )
+    # In a CSV file, all columns are texts.
+    of_query = pl.col(QUERY_COLUMNS)
+    sheet = frame.with_columns(of_query.cast(pl.Float64, strict=False))
+    if any(sheet.select(of_query.has_nulls()).row(0)):
+        raise DataError(
+            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
+            path=name,
+        )
+    if sheet.select("query_top", "query_share").n_unique() > 1:
+        raise DataError(
+            "has queries of several samples; evaluate each sample separately", path=name
+        )
+    return sheet
+
+
+def search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[SearchText]:
+    """Queries, then documents, each with its prompt."""
     return [
         *(SearchText(text, is_query=True) for text in queries),
         *(SearchText(text, is_query=False) for text in documents),
     ]
 
 
-def _group_numbers(groups: Sequence[ndarray]) -> ndarray:
+def group_numbers(groups: Sequence[ndarray]) -> ndarray:
     """The number of the group of each row, int64 (row,), if those of a group follow each other."""
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+
+
+def _group_means(values: ndarray, groups: ndarray) -> ndarray:
+    """The mean of the values (row,) of each group: (group,)."""
+    means: ndarray = np.bincount(groups, values) / np.bincount(groups)
+    return means
 
 
 @dataclass(frozen=True)
@@ -175,7 +186,7 @@ class RetrievalTask:
         """Anchors as queries, then positives and negatives as documents."""
         texts = self.examples.texts
         anchors = TextSelection(texts, self._anchors)
-        return _search_texts(anchors, TextSelection(texts, self._candidates))
+        return search_texts(anchors, TextSelection(texts, self._candidates))
 
     @cached_property
     def _anchors(self) -> ndarray:
@@ -212,19 +223,18 @@ class RetrievalTask:
 
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
-        row_values = {
-            f"recall@{depth}": reciprocal >= 1 / depth for depth in _RECALL_DEPTHS
-        }
-        if self.examples.kind == "triplet":
-            row_values["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
-
         anchor = self.row_examples
-        counts = np.bincount(anchor)
-        best = np.zeros(len(counts))
+        best = np.zeros(len(self._anchors))
         np.maximum.at(best, anchor, reciprocal)
         outcomes = {MRR: best}
-        for name, values in row_values.items():
-            outcomes[name] = np.bincount(anchor, values) / counts
+        # A positive may be in several rows, such as one for each negative.
+        _, once = np.unique(rows[:, :2], axis=0, return_index=True)
+        for depth in _RECALL_DEPTHS:
+            is_found = reciprocal >= 1 / depth
+            outcomes[f"recall@{depth}"] = _group_means(is_found[once], anchor[once])
+        if self.examples.kind == "triplet":
+            is_correct = is_nearer(matrix, rows, vectors.similarity)
+            outcomes["triplet_accuracy"] = _group_means(is_correct, anchor)
         return SearchMetrics(outcomes)
 
 
@@ -248,9 +258,9 @@ class GroupTask:
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
         blocks = []
-        depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
-        for start in range(0, len(queries), _BLOCK):
-            block = queries[start : start + _BLOCK]
+        depth = min(DEPTH, len(matrix) - 1)  # without the text itself
+        for start in range(0, len(queries), BLOCK):
+            block = queries[start : start + BLOCK]
             similarities = all_similarities(matrix[block], matrix, vectors.similarity)
             similarities[np.arange(len(block)), block] = -np.inf
             nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :depth]
@@ -258,15 +268,17 @@ class GroupTask:
         is_same = np.concatenate(blocks)
         ranks = np.arange(1, is_same.shape[1] + 1)
         precision = np.cumsum(is_same, axis=1) / ranks
-        findable = np.minimum(others[queries], _DEPTH)
+        findable = np.minimum(others[queries], DEPTH)
         average = (precision * is_same).sum(axis=1) / findable
         return SearchMetrics({MAP: average, P_AT_1: is_same[:, 0]})
 
 
-def group_task(name: str, rows: Examples) -> GroupTask:
+def group_task(name: str, rows: Examples, say: Say) -> GroupTask:
     """A task from rows of a text and the name of its group; of equal texts the first."""
     _, first = np.unique(rows.rows[:, 0], return_index=True)
     kept = rows.rows[np.sort(first)]
+    if len(kept) < len(rows):
+        say(f"{name}: left out {len(rows) - len(kept):,} rows with repeated texts")
     texts = [rows.texts[text] for text in kept[:, 0].tolist()]
     _, groups = np.unique(kept[:, 1], return_inverse=True)
     if np.bincount(groups).max() < 2:
@@ -274,121 +286,6 @@ def group_task(name: str, rows: Examples) -> GroupTask:
             "each group has one text; expected groups of several", path=name
         )
     return GroupTask(name, texts, groups)
-
-
-@dataclass(frozen=True)
-class CorpusTask:
-    """Find the relevant documents of each query in a corpus."""
-
-    name: str
-    queries: Sequence[str]
-    documents: Sequence[str]
-    relevant: Sequence[ndarray]  # documents of each query
-    gains: Sequence[ndarray]  # of these documents
-    excluded: ndarray  # the document with the query's id, or -1, (query,)
-
-    @property
-    def texts(self) -> Sequence[SearchText]:
-        """Queries, then documents."""
-        return _search_texts(self.queries, self.documents)
-
-    @property
-    def rows(self) -> Sequence[tuple[str, str]]:
-        """Each query with each relevant document."""
-        rows = []
-        for query, documents in zip(self.queries, self.relevant, strict=True):
-            rows += [(query, self.documents[number]) for number in documents.tolist()]
-        return rows
-
-    @property
-    def row_examples(self) -> ndarray:
-        """The number of each row's query."""
-        return _group_numbers(self.relevant)
-
-    def measure(self, vectors: TaskVectors) -> SearchMetrics:
-        """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
-        ranked = self._ranked_gains(vectors)
-        first = ranked[:, :_DEPTH]
-        ideal = []
-        for gains in self.gains:
-            best = np.sort(gains)[::-1][:_DEPTH]
-            ideal.append(best @ _DISCOUNTS[: len(best)])
-        ndcg = first @ _DISCOUNTS[: first.shape[1]] / np.array(ideal)
-
-        is_hit = ranked > 0
-        first_rank = 1 + is_hit.argmax(axis=1)
-        reciprocal = np.where(is_hit[:, :_DEPTH].any(axis=1), 1 / first_rank, 0.0)
-        outcomes = {f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": reciprocal}
-        counts = np.array([len(gains) for gains in self.gains])
-        for depth in (_DEPTH, _MAX_DEPTH):
-            outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts
-        return SearchMetrics(outcomes)
-
-    def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
-        """The gains of the nearest documents of each query, (query, rank)."""
-        matrix = comparable_vectors(vectors, self.texts)
-        queries, documents = np.split(matrix, [len(self.queries)])
-        depth = min(_MAX_DEPTH, len(documents))
-        ranked = np.zeros((len(queries), depth))
-        for start in range(0, len(queries), _BLOCK):
-            block = all_similarities(
-                queries[start : start + _BLOCK], documents, vectors.similarity
-            )
-            for query, similarities in enumerate(block, start):
-                # Ties count against relevant documents.
-                similarities[self.relevant[query]] -= ROUNDING
-                if self.excluded[query] >= 0:
-                    similarities[self.excluded[query]] = -np.inf
-                gains = np.zeros(len(documents))
-                gains[self.relevant[query]] = self.gains[query]
-                order = np.lexsort((gains, -similarities))
-                ranked[query] = gains[order[:depth]]
-        return ranked
-
-
-def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
-    """The task of a split, `test` by default; raises DataError if it has no usable judgements."""
-    beir = read_beir(folder)
-    files = {split_of(path): path for path in beir.judgements}
-    split_name = split or "test"
-    path = files.get(split_name)
-    if path is None:
-        names = ", ".join(files) or "none"
-        raise DataError(
-            f"no judgements of {split_name}, found {names}; choose with --split",
-            path=folder,
-        )
-    judged = beir.relevant(path)
-    known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
-    left_out = len(judged) - len(known)
-    if left_out:
-        say(
-            f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents"
-        )
-    if known.is_empty():
-        raise DataError("no relevant document of a query", path=path)
-    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
-    queries = known.group_by("query", "anchor", maintain_order=True).agg(
-        "document", "gain"
-    )
-    relevant = []
-    excluded = []
-    for query, documents in queries.select("query", "document").iter_rows():
-        relevant.append(np.array([document_of[id_] for id_ in documents]))
-        excluded.append(-1 if query in documents else document_of.get(query, -1))
-    count = len(excluded) - excluded.count(-1)
-    if count:
-        say(
-            f"{folder.name}: queries for which the document with their id isn't ranked, as in BEIR: {count:,}"
-        )
-    return CorpusTask(
-        folder.resolve().name,
-        queries=queries["anchor"].to_list(),
-        documents=beir.corpus["text"].to_list(),
-        relevant=relevant,
-        gains=[np.array(gains) for gains in queries["gain"].to_list()],
-        excluded=np.array(excluded),
-    )
 
 
 def is_nearer(
@@ -425,11 +322,11 @@ def reciprocal_ranks(
     anchors, anchor_of_row = np.unique(rows[:, 0], return_inverse=True)
     candidate_vectors = comparable(vectors[candidates], similarity)
     ranks = np.empty(len(rows))
-    for start in range(0, len(anchors), _BLOCK):
-        block = anchors[start : start + _BLOCK]
+    for start in range(0, len(anchors), BLOCK):
+        block = anchors[start : start + BLOCK]
         queries = comparable(vectors[block], similarity)
         cosines = all_similarities(queries, candidate_vectors, similarity)
-        is_in_block = (anchor_of_row >= start) & (anchor_of_row < start + _BLOCK)
+        is_in_block = (anchor_of_row >= start) & (anchor_of_row < start + BLOCK)
         rows_in_block = np.flatnonzero(is_in_block)
         query_of_row = anchor_of_row[rows_in_block] - start
         columns = positive_column[rows_in_block]

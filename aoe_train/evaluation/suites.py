@@ -6,21 +6,22 @@ STS has STS 2012-2016, STS-B and SICK-R, as in papers, in the files of `docs/for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from aoe_train.data.examples import silent
+from aoe_train.evaluation.corpus_task import corpus_task
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import (
     GroupTask,
     RetrievalTask,
-    corpus_task,
     group_task,
     search_task,
 )
+from aoe_train.evaluation.tasks import EvaluationTask
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.reading.parts import is_beir, valid_path
@@ -28,7 +29,7 @@ from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.tasks import EvaluationTask, Split
+    from aoe_train.evaluation.tasks import Split
     from aoe_train.objectives.training_rows import Examples
     from pairkit.dataset.reading.in_memory import Source
 
@@ -129,19 +130,10 @@ class TaskRequest(NamedTuple):
             )
         if self.reports is not None and self.suite != TRACKER:
             raise ConfigError(f"--reports needs --suite={TRACKER}; leave it out")
-        has_labels = self.reports is None and "group" not in (self.columns or ())
-        if not has_labels and flags[-1] in rules:
-            raise ConfigError(
-                f"{flags[-1]} has no effect on --reports or a column group; leave it out"
-            )
         if self.split not in (None, "test", "validation"):
             raise ConfigError(f"--split {self.split}: expected test or validation")
         if self.own_tasks:
-            has_names = len(self.own_tasks) < len(self.tasks)
-            if self.data_dir is not None or self.split is not None or has_names:
-                raise ConfigError(
-                    "your own tasks can't be combined with data_dir, split or names of tasks"
-                )
+            self._check_own_tasks()
         elif self.suite is not None and self.suite not in _SUITES:
             raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
         elif self.data is None and self.suite in ("binary", TRACKER):
@@ -158,6 +150,24 @@ class TaskRequest(NamedTuple):
         """The user's own tasks."""
         return [task for task in self.tasks if not isinstance(task, str)]
 
+    def _check_own_tasks(self) -> None:
+        has_names = len(self.own_tasks) < len(self.tasks)
+        if self.data_dir is not None or self.split is not None or has_names:
+            raise ConfigError(
+                "your own tasks can't be combined with data_dir, split or names of tasks"
+            )
+        names = set[str]()
+        for task in self.own_tasks:
+            if not isinstance(task, EvaluationTask):
+                raise ConfigError(
+                    f"tasks: {task!r:.60} isn't a task; expected an object with name, texts and measure"
+                )
+            if task.name in names:
+                raise ConfigError(
+                    f"tasks: several are named {task.name}; give each its own name"
+                )
+            names.add(task.name)
+
     def read(self, rules: LabelRules, say: Callable[[str], None]) -> ChosenTasks:
         """Read the data of the tasks."""
         split = cast("Split | None", self.split)
@@ -170,13 +180,16 @@ class TaskRequest(NamedTuple):
             return ChosenTasks("sts", tasks, missing)
         if isinstance(self.data, str | Path):
             valid_path(self.data)
-        source = PairSource(self.data, split, rules, say, self.columns)
+        noting_once = cache(say)
+        source = PairSource(self.data, split, rules, noting_once, self.columns)
         suite, task = self._read_data(source)
         return ChosenTasks(suite, [task], {})
 
     def _read_data(self, source: PairSource) -> tuple[str, EvaluationTask]:
         """The suite and task of the user's own data, by its columns unless a suite is given."""
         if self.suite == TRACKER:
+            if self.reports is not None:
+                _refuse_label_rules(source)
             return TRACKER, read_duplicates(source, self.reports)
         if self.suite == "binary":
             return "binary", source.binary_task()
@@ -185,6 +198,7 @@ class TaskRequest(NamedTuple):
                 raise ConfigError(
                     f"--columns: BEIR's layout of {source.name} sets them; leave it out"
                 )
+            _refuse_label_rules(source)
             folder = Path(str(source.source))
             return "retrieval", corpus_task(folder, source.split, source.say)
         if "group" in (self.columns or {}):
@@ -192,6 +206,7 @@ class TaskRequest(NamedTuple):
         if self.suite is None:
             positives = source.positives()
             if positives:
+                _refuse_label_rules(source)
                 return "retrieval", RetrievalTask(source.name, positives)
         frame = source.frame()
         if self.suite is None and is_search(frame):
@@ -202,7 +217,7 @@ class TaskRequest(NamedTuple):
         source.say(
             "labels are 0 and 1: using AUC, F1 and accuracy (--suite=binary); --suite=sts uses correlations"
         )
-        return "binary", source._replace(say=silent).binary_task()
+        return "binary", source.binary_task()
 
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""
@@ -215,5 +230,19 @@ class TaskRequest(NamedTuple):
             raise ConfigError(
                 "--columns with group takes only text and group, and no --suite"
             )
+        _refuse_label_rules(source)
         examples = source._replace(columns=roles).positives()
-        return group_task(source.name, cast("Examples", examples))
+        return group_task(source.name, cast("Examples", examples), source.say)
+
+
+def _refuse_label_rules(source: PairSource) -> None:
+    """Refuse options on labels for data that has none."""
+    rules = {
+        "--labels": source.rules.values,
+        "--label-range": source.rules.scale,
+    }
+    for flag, rule in rules.items():
+        if rule is not None:
+            raise ConfigError(
+                f"{flag} has no effect, because {source.name} has no labels; leave it out"
+            )

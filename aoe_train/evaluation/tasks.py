@@ -102,30 +102,17 @@ class TaskVectors:
 
         self.similarity = similarity
         keys = {item: prompted(item) for items in collections for item in items}
+        if not keys:
+            raise DataError("no texts to encode; a task needs some")
         texts_by_prompt = defaultdict[str | None, dict[str, None]](dict)
         for prompt, text in keys.values():
             texts_by_prompt[prompt][text] = None
         row: dict[tuple[str | None, str], int] = {}
-        vectors = []
         for prompt, texts in texts_by_prompt.items():
             for text in texts:
                 row[prompt, text] = len(row)
-            encoded = encode([*texts]) if prompt is None else encode([*texts], prompt)
-            vectors.append(encoded)
         self._row = {item: row[key] for item, key in keys.items()}
-        self.matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
-        inputs = [text for _, text in row]
-        shape = self.matrix.shape
-        if len(shape) != 2 or shape[0] != len(inputs):
-            raise DataError(
-                f"vectors of {len(inputs)} texts have shape {shape}; expected one each"
-            )
-        invalid = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
-        if len(invalid):
-            raise DataError(
-                f"the model's vectors of {len(invalid)} of {len(inputs)} texts contain NaN or infinity, first"
-                f" {str(inputs[invalid[0]])[:60]!r}; try --precision fp32"
-            )
+        self.matrix = _encoded(encode, texts_by_prompt)
 
     def among(self, inputs: Sequence[Input], purpose: Purpose) -> TaskVectors:
         """These vectors as in an index for this purpose, of all inputs that aren't queries."""
@@ -140,6 +127,31 @@ class TaskVectors:
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
         """int64 (input,): the index of each input in `matrix`."""
         return np.array([self._row[item] for item in inputs], np.int64)
+
+
+def _encoded(
+    encode: Encode, texts_by_prompt: Mapping[str | None, Iterable[str]]
+) -> np.ndarray:
+    """The vectors of all texts; raises DataError for other arrays, NaN and infinity."""
+    vectors = []
+    texts = []
+    for prompt, prompted in texts_by_prompt.items():
+        batch = [*prompted]
+        vectors.append(encode(batch) if prompt is None else encode(batch, prompt))
+        texts += batch
+    matrix = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+    shape = matrix.shape
+    if len(shape) != 2 or shape[0] != len(texts):
+        raise DataError(
+            f"vectors of {len(texts)} texts have shape {shape}; expected one each"
+        )
+    invalid = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(invalid):
+        raise DataError(
+            f"the model's vectors of {len(invalid)} of {len(texts)} texts contain NaN or infinity, first"
+            f" {texts[invalid[0]][:60]!r}; try --precision fp32"
+        )
+    return matrix
 
 
 def comparable_vectors(vectors: TaskVectors, inputs: Sequence[Input]) -> np.ndarray:

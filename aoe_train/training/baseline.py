@@ -20,7 +20,7 @@ from aoe_train.training.training_arguments import evaluation_precision
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.evaluation.score import Gain
+    from aoe_train.evaluation.gain import Gain
     from aoe_train.training.build import Built
     from pairkit.base.cli.progress import Progress
 

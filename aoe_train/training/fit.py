@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from aoe_train.evaluation.dev import DevScores
-    from aoe_train.evaluation.score import Gain
+    from aoe_train.evaluation.gain import Gain
     from aoe_train.training.build import Built
 
 # Folder of the last sound model, in the working folder.

@@ -118,9 +118,7 @@ def merge(request: MergeRequest) -> MadeDataset:
 
     out = argument("out", request.out, Path | None)
     dropped = argument("dropped", request.dropped, TableFile | None)
-    settings = _split_settings(
-        request, argument("split_sizes", request.split_sizes, SplitSizes | None)
-    )
+    settings = _split_settings(request, SplitSizes | None)
     sources = named(request.sources)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     pairs = {
@@ -148,10 +146,6 @@ def split(request: SplitRequest) -> MadeDataset:
     Each pair is kept once, in either order of its texts. Rows that share a text, directly or through other
     rows, are in one split. So are near-identical texts.
 
-    Args:
-        cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
-            connect all texts: only positives then group the texts.
-
     Returns:
         The dataset, with the rows that were left out.
 
@@ -173,9 +167,7 @@ def split(request: SplitRequest) -> MadeDataset:
 
     out = argument("out", request.out, Path | None)
     dropped = argument("dropped", request.dropped, TableFile | None)
-    settings = _split_settings(
-        request, argument("split_sizes", request.split_sizes, SplitSizes)
-    )
+    settings = _split_settings(request, SplitSizes)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     source = request.source
     pairs = read_pairs(source, request.columns, rules, placed=True)
@@ -183,14 +175,13 @@ def split(request: SplitRequest) -> MadeDataset:
     return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
-def _split_settings(
-    request: _SplitRequest, split_sizes: list[float] | None
-) -> dict[str, Any]:
+def _split_settings(request: _SplitRequest, sizes: Any) -> dict[str, Any]:
+    """The settings of new splits, whose sizes are of this type."""
     from pairkit.dataset.making.split_and_merge import Conflicts
 
     return {
         "conflicts": argument("conflicts", request.conflicts, Conflicts),
-        "split": split_sizes,
+        "split": argument("split_sizes", request.split_sizes, sizes),
         "cut_negatives": request.cut_negatives,
         "seed": argument("seed", request.seed, int),
     }

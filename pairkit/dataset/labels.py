@@ -26,7 +26,7 @@ _MISSING_WORDS = (
     r"nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!"
 )
 MISSING = f"^{BLANK}*(?:{_MISSING_WORDS})?{BLANK}*$"
-LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
+LEAVE_OUT = "or leave such rows out: `pairs`, `aoe train` and `aoe evaluate` have --bad-rows=skip"
 
 
 # The word may have commas.

@@ -107,26 +107,27 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
         low = Side(0, "low", f"score below {cut:g}")
         high = Side(1, "high", f"score {cut:g} or more")
     is_high = pl.col("label") >= (1 if cut is None else cut)
-    source = next((name for name in _NAMED_BY if name in frame.columns), None)
+    named_by, source = _source(frame)
     frame = frame.with_columns(
         is_high.cast(pl.Int8).alias(SIDE),
         _kind(frame).alias("kind"),
-        _source(frame, source).alias("source"),
+        source.alias("source"),
         tokens1=estimated_tokens(pl.col("text1")).cast(pl.Int64),
         tokens2=estimated_tokens(pl.col("text2")).cast(pl.Int64),
     )
-    named_by = _NAMED_BY[source] if source else None
     return ReportRows(_with_overlaps(frame, show), low, high, cut, named_by)
 
 
-def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
-    """The source as text; a list such as `llms` becomes one name, so that each row is counted once."""
-    if column is not None:
-        if frame.schema[column] == pl.List(pl.String):
-            return pl.col(column).list.sort().list.join(" + ")
-        if not frame.schema[column].is_nested():
-            return pl.col(column).cast(pl.String)
-    return pl.lit(None, dtype=pl.String)
+def _source(frame: pl.DataFrame) -> tuple[str | None, pl.Expr]:
+    """What names the source of a row, and its name; a list such as `llms` becomes one name."""
+    for column, called in _NAMED_BY.items():
+        dtype = frame.schema.get(column)
+        if dtype == pl.List(pl.String):
+            names = pl.col(column).list.sort().list.join(" + ")
+            return called, pl.when(names != "").then(names)
+        if dtype is not None and not dtype.is_nested():
+            return called, pl.col(column).cast(pl.String)
+    return None, pl.lit(None, dtype=pl.String)
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
@@ -207,20 +208,22 @@ def _sources(rows: ReportRows) -> dict[str, dict[str, int]]:
     """Pairs of each side by source, the largest first; empty if the dataset has no sources."""
     if rows.named_by is None:
         return {}
-    named = rows.frame.with_columns(pl.col("source").fill_null("unknown"))
-    high_pairs = named.group_by("source").agg(pl.col(SIDE).cast(pl.Int64).sum())
-    high_by_source = dict(high_pairs.iter_rows())
-    counts = {}
-    for source, pairs in sizes(named, "source").items():
-        high = high_by_source[source]
-        counts[source] = {rows.high.key: high, rows.low.key: pairs - high}
-    return counts
+    by_source = rows.frame.group_by(pl.col("source").fill_null("unknown"))
+    pairs = by_source.agg(pl.len(), pl.col(SIDE).cast(pl.Int64).sum())
+    return {
+        source: {rows.high.key: high, rows.low.key: number - high}
+        for source, number, high in _largest_first(pairs, "source").iter_rows()
+    }
 
 
 def sizes(rows: pl.DataFrame, column: str) -> dict[str, int]:
     """The number of rows with each value, the most frequent first."""
-    counts = rows.group_by(column).len().sort("len", column, descending=[True, False])
-    return dict(counts.iter_rows())
+    counts = rows.group_by(column).len()
+    return dict(_largest_first(counts, column).iter_rows())
+
+
+def _largest_first(counts: pl.DataFrame, column: str) -> pl.DataFrame:
+    return counts.sort("len", column, descending=[True, False])
 
 
 def _kinds(part: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -172,6 +172,8 @@ def _settings_error(
 
 def _reviewer_names(reviewers: Sequence[str]) -> list[str]:
     """The distinct names in one line each; raises ConfigError for empty and long names."""
+    if isinstance(reviewers, str):  # one name, not a name for each letter
+        reviewers = [reviewers]
     names = dict.fromkeys(one_line(name.strip(), None) for name in reviewers)
     for name in names:
         if not 0 < len(name) <= _MAX_NAME:
@@ -193,6 +195,13 @@ Made by `pairs apply-review` from a dataset that people reviewed in part: {what}
 judged pairs, `reviewers` is the number of people, `decision` their answer.
 """
 _BEFORE = "About the dataset before {what}:\n\n"
+# Columns of reviewed rows, beside `reviewed`.
+_JUDGED = {
+    "label": pl.Float64,
+    "reviewers": pl.Int64,
+    "decision": pl.String,
+    DROPPED: pl.String,
+}
 
 
 def apply_review(
@@ -241,35 +250,38 @@ def _decided(
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
-    labels = rows["label"].cast(pl.Float64).to_list()
-    changed = 0
-    reasons: list[str | None] = [None] * rows.height
-    reviewers: list[int | None] = [None] * rows.height
-    words: list[str | None] = [None] * rows.height
-    for row, texts in enumerate(rows.select("text1", "text2").iter_rows()):
+    labels = rows["label"].cast(pl.Float64)
+    judged = []
+    for label, *texts in rows.select(labels, "text1", "text2").iter_rows():
         decision = decisions.get(pair_id(*texts, ordered=settings.is_search))
-        if decision is None:
-            continue
-        reviewers[row] = len(decision.people)
-        words[row] = _word(decision, settings)
-        value = decision.value
-        if value is None or is_right(labels[row], value, settings):
-            continue
+        judged.append(_judged(label, decision, settings, relabel=relabel))
+    columns = pl.DataFrame(judged, _JUDGED, orient="row")
+    table = rows.with_columns(
+        columns["label"].cast(rows["label"].dtype),
+        columns["reviewers"].is_not_null().alias("reviewed"),
+        *columns.drop("label"),
+    )
+    return table, int((columns["label"] != labels).sum())
+
+
+def _judged(
+    label: float,
+    decision: PairDecision | None,
+    settings: ReviewSettings,
+    *,
+    relabel: bool,
+) -> tuple[float, int | None, str | None, str | None]:
+    """The values of `_JUDGED` for a row."""
+    if decision is None:
+        return label, None, None, None
+    reason = None
+    value = decision.value
+    if value is not None and not is_right(label, value, settings):
         if relabel:
             label = _label(value, settings)
-            changed += label != labels[row]
-            labels[row] = label
         else:
-            reasons[row] = REJECTED
-    judged = pl.Series("reviewers", reviewers, pl.Int64)
-    table = rows.with_columns(
-        pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
-        judged.is_not_null().alias("reviewed"),
-        judged,
-        pl.Series("decision", words, pl.String),
-        pl.Series(DROPPED, reasons, pl.String),
-    )
-    return table, changed
+            reason = REJECTED
+    return label, len(decision.people), _word(decision, settings), reason
 
 
 def _label(value: float, settings: ReviewSettings) -> float:

@@ -17,6 +17,8 @@ from pairkit.dataset.judgements import (
     SKIP,
     TOP_GRADE,
     UNSURE,
+    JudgedPair,
+    PairDecision,
     ReviewJudgement,
     ReviewSettings,
     ReviewStore,
@@ -294,17 +296,8 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         )
 
     by = {}
-    for fact in (*FACTS, RELATION):
-        groups = defaultdict[str, list[str]](list)
-        for pair_id, decision in decisions.items():
-            facts = {**pairs[pair_id].facts, RELATION: decision.relation}
-            if value := facts.get(fact):
-                groups[value].append(pair_id)
-        # A fact with one value in all pairs adds nothing.
-        if fact == "label" or any(
-            len(group) < len(decisions) for group in groups.values()
-        ):
-            by[fact] = {value: estimate(groups[value]) for value in sorted(groups)}
+    for fact, groups in _pairs_by_fact(pairs, decisions).items():
+        by[fact] = {value: estimate(groups[value]) for value in sorted(groups)}
     kappa, alpha = agreement(judgements, settings)
     return ReviewReport(
         settings=settings,
@@ -319,6 +312,23 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
         disputed=sum(decision.differs for decision in decisions.values()),
         people=_reviewer_work(judgements),
     )
+
+
+def _pairs_by_fact(
+    pairs: Mapping[str, JudgedPair], decisions: Mapping[str, PairDecision]
+) -> Mapping[str, Mapping[str, list[str]]]:
+    """The judged pairs by fact and value; facts with one value in all pairs, except labels, are left out."""
+    by_fact = {}
+    for fact in (*FACTS, RELATION):
+        groups = defaultdict[str, list[str]](list)
+        for pair_id, decision in decisions.items():
+            facts = {**pairs[pair_id].facts, RELATION: decision.relation}
+            if value := facts.get(fact):
+                groups[value].append(pair_id)
+        is_constant = any(len(group) == len(decisions) for group in groups.values())
+        if fact == "label" or (groups and not is_constant):
+            by_fact[fact] = groups
+    return by_fact
 
 
 def _cells(estimate: ReviewEstimate) -> tuple[Any, ...]:

@@ -20,7 +20,6 @@ from pairkit.dataset.records import (
     PAIR,
     QUERY_COLUMNS,
     RANK,
-    LabelKind,
     PairDataset,
     all_texts,
     is_search,
@@ -87,69 +86,76 @@ def draw_sample(
 ) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _distinct_pairs(dataset)
-    top = 1.0
-    if dataset.label_kind == "graded" and rows["label"].to_numpy().max() > 1:
-        top = 5.0
-    size = options.n or math.ceil(_SHARE * rows.height)
-    if is_search(rows):
-        size = options.n or rows.height
-    facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    has_results = is_search(rows)
+    top = 5.0 if rows["label"].to_numpy().max() > 1 else 1.0
+    share = 1 if has_results else _SHARE
+    size = options.n or math.ceil(share * rows.height)
+    grades = options.grades
+    if grades is None:
+        grades = dataset.label_kind == "graded" and not has_results
+    facts = [
+        _facts_of(row, None if dataset.label_kind == "binary" else top)
+        for row in rows.iter_rows(named=True)
+    ]
     settings = ReviewSettings(
         dataset=base_name(dataset.source),
         digest=_hash(rows),
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
+        asked="grades" if grades else "labels",
+        question=options.question or _question(rows, grades=grades),
+        relations=_RELATIONS if "relation" in rows.columns else (),
         strata=_strata_facts(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
         each=options.each,
         common=tuple(sorted(common_words(all_texts(rows).unique()))),
-        is_search=is_search(rows),
-        **_question(rows, dataset.label_kind, options),
+        is_search=has_results,
     )
     strata = [_stratum(known, settings.strata) for known in facts]
     sizes = dict(sorted(Counter(strata).items()))
     left = in_proportion(sizes, size, _MIN_PER_STRATUM)
-    texts = rows.select("text1", "text2").iter_rows()
-    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     pairs = []
-    for number in sorted(range(rows.height), key=keys.__getitem__):
+    for number in _random_order(rows, settings.seed):
         stratum = strata[number]
         if left[stratum]:
             left[stratum] -= 1
             row = rows.row(number, named=True)
-            pair = JudgedPair(
-                pair_id=pair_id(row["text1"], row["text2"], ordered=settings.is_search),
-                text1=row["text1"],
-                text2=row["text2"],
-                label=float(row["label"]),
-                stratum=stratum,
-                facts=facts[number],
-                origin=origin_of(row),
-            )
-            pairs.append(pair)
+            pairs.append(_judged_pair(row, stratum, facts[number], settings))
     return settings, sizes, pairs
 
 
-def _question(
-    rows: pl.DataFrame, kind: LabelKind, options: ReviewOptions
-) -> dict[str, Any]:
-    """What people are asked: the question, the kind of answers, and possible relations."""
-    relations: tuple[str, ...] = ()
-    question = QUESTION
-    asks_grades = options.grades
-    if "relation" in rows.columns:
-        relations = _RELATIONS
-        question = ISSUES
+def _question(rows: pl.DataFrame, *, grades: bool) -> str:
+    """What people are asked, unless the options have a question."""
     if is_search(rows):
-        question = SEARCH if options.grades else RESULTS
-    elif asks_grades is None:
-        asks_grades = kind == "graded"
-    return {
-        "question": options.question or question,
-        "asked": "grades" if asks_grades else "labels",
-        "relations": relations,
-    }
+        return SEARCH if grades else RESULTS
+    return ISSUES if "relation" in rows.columns else QUESTION
+
+
+def _random_order(rows: pl.DataFrame, seed: int) -> list[int]:
+    """The numbers of all rows in an order that depends on texts and seed."""
+    texts = rows.select("text1", "text2").iter_rows()
+    keys = [keyed_hash(seed, "review", *pair) for pair in texts]
+    return sorted(range(rows.height), key=keys.__getitem__)
+
+
+def _judged_pair(
+    row: Mapping[str, Any],
+    stratum: str,
+    facts: Mapping[str, str],
+    settings: ReviewSettings,
+) -> JudgedPair:
+    text1 = row["text1"]
+    text2 = row["text2"]
+    return JudgedPair(
+        pair_id=pair_id(text1, text2, ordered=settings.is_search),
+        text1=text1,
+        text2=text2,
+        label=float(row["label"]),
+        stratum=stratum,
+        facts=facts,
+        origin=_origin_of(row),
+    )
 
 
 def dataset_digest(dataset: PairDataset) -> str:
@@ -189,6 +195,8 @@ def _strata_facts(
                 raise ConfigError(
                     f"strata = {name}: expected some of {', '.join(FACTS)}"
                 )
+            if not any(name in known for known in facts):
+                raise ConfigError(f"strata = {name}: no pair has it; leave it out")
         return names
     chosen = tuple[str, ...]()
     strata = 1
@@ -205,21 +213,20 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
 
 
-def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
-    """The known facts about a row, by the names of `FACTS`."""
+def _facts_of(row: Mapping[str, Any], top_score: float | None) -> dict[str, str]:
+    """The known facts about a row, by the names of `FACTS`; labels 0 and 1 have no top score."""
     label = row["label"]
-    is_class = label in (0, 1) and top == 1
     evidence = (row.get("evidence") or {}).get("kind")
     if not evidence and row.get("negative_kind"):
         evidence = f"{row['negative_kind']} negative"
     values = [row.get(name) for name in _SOURCES]
     sources = [value for value in values if isinstance(value, str)]
     known = {
-        "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
+        "label": f"grade {round(5 * label / top_score)}" if top_score else label,
         "evidence": evidence,
         "llm": _llm_names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
-        "judges": _judges(row.get("votes")),
+        "judges": _judges(_votes(row)),
         "relation": row.get("relation"),
         "source": sources[0] if sources else None,
         "split": row["split"],
@@ -227,9 +234,20 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def _judges(votes: object) -> str | None:
-    """Whether the judges of a pair agree, from its column `votes` (structures with the field `vote`)."""
+def _votes(row: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    """The votes of judges as `label judge` writes them; others have the same name for other columns."""
+    votes = row.get("votes")
     if not isinstance(votes, list):
+        return None
+    are_known = all(
+        isinstance(vote, dict) and {"judge", "vote"} <= vote.keys() for vote in votes
+    )
+    return votes if are_known else None
+
+
+def _judges(votes: Sequence[Mapping[str, str]] | None) -> str | None:
+    """Whether the judges of a pair agree."""
+    if votes is None:
         return None
     answers = [vote["vote"] for vote in votes]
     decided = [vote for vote in answers if vote != "unsure"]
@@ -252,7 +270,7 @@ def _llm_names(llms: object) -> str | None:
     return llms if isinstance(llms, str) and llms else None
 
 
-def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
+def _origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
     origin = {}
     for name, value in (row.get("evidence") or {}).items():
@@ -264,7 +282,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _llm_names(row.get("llms")):
         origin["llms"] = llms
-    if isinstance(votes := row.get("votes"), list):
+    if votes := _votes(row):
         origin["votes"] = ", ".join(
             f"{vote['judge']}: {vote['vote']}" for vote in votes
         )

@@ -145,20 +145,19 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
             return reply({"error": error.errors()[0]["msg"]}, 422)
         return reply({"error": str(error)}, getattr(error, "status", 503))
 
+    routes = [
+        Route("/", home, methods=["GET"]),
+        Route("/api/state", state, methods=["GET"]),
+    ]
+    changes = {
+        "judge": ReviewerSession.judge,
+        "undo": ReviewerSession.undo,
+        "skipped": ReviewerSession.take_up_skipped,
+    }
+    for name, act in changes.items():
+        routes.append(Route(f"/api/{name}", partial(change, act), methods=["POST"]))
     return Starlette(
-        routes=[
-            Route("/", home, methods=["GET"]),
-            Route("/api/state", state, methods=["GET"]),
-            Route(
-                "/api/judge", partial(change, ReviewerSession.judge), methods=["POST"]
-            ),
-            Route("/api/undo", partial(change, ReviewerSession.undo), methods=["POST"]),
-            Route(
-                "/api/skipped",
-                partial(change, ReviewerSession.take_up_skipped),
-                methods=["POST"],
-            ),
-        ],
+        routes=routes,
         exception_handlers=dict.fromkeys(
             (RefusedError, PairkitError, ValidationError), failed
         ),

@@ -53,7 +53,8 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
         first, second = map(pl.col, _TIMES)
     else:
         return None
-    gap = (first - second).abs()
+    # As numbers, because times with a zone can't be subtracted from times without one.
+    gap = (first.dt.epoch() - second.dt.epoch()).abs()
     gaps = frame.select(gap=gap, positive=pl.col(label) > 0).drop_nulls()
     is_positive = gaps["positive"]
     positives = int(is_positive.sum())

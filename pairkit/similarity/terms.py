@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
-from pairkit.base.printable import comparable
+from pairkit.base.printable import INVISIBLE, comparable
 
 UNSPACED = (
     "\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
@@ -25,7 +25,10 @@ MARKS = "".join(
 _RUN = re.compile(f"[{UNSPACED}]+")
 _ASCII_WORD = re.compile(r"\w+")
 _WORD = re.compile(rf"[\w{UNSPACED}{MARKS}]+")
-_PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{MARKS}])+")
+_LETTER = rf"(?![{UNSPACED}])[\w{MARKS}]"
+_PLACE = re.compile(
+    rf"(?P<run>[{UNSPACED}](?:[{UNSPACED}]|{INVISIBLE})*)|{_LETTER}(?:{_LETTER}|{INVISIBLE})*"
+)
 
 
 def terms(text: str) -> list[str]:
@@ -51,11 +54,13 @@ def is_unspaced(term: str) -> bool:
 
 
 def places(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each term with its start and end in the text; bigrams overlap."""
+    """Each of the `terms` with its start and end in the text; bigrams overlap."""
     for match in _PLACE.finditer(text):
         start, end = match.span()
-        if match["run"] is None or end - start == 1:
-            yield match[0].lower(), start, end
-            continue
-        for place in range(start, end - 1):
-            yield text[place : place + 2], place, place + 2
+        letters = []
+        if match["run"] is not None:
+            letters = [place for place in range(start, end) if is_unspaced(text[place])]
+        if len(letters) < 2:
+            yield comparable(match[0]).lower(), start, end
+        for first, last in pairwise(letters):
+            yield comparable(text[first] + text[last]), first, last + 1

@@ -181,8 +181,9 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
     (files["data"] / "test.tsv").unlink()
+    assert evaluated(**files)["n"] == 2
     with data_error(r"no split 'test'; choose one of validation"):
-        evaluated(**files)
+        evaluated(**files, split="test")
 
 
 def test_a_file_without_times(tmp_path, capsys):

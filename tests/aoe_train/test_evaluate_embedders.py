@@ -174,6 +174,8 @@ def test_functions(cache):
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
     with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
+    with config_error("several are named <lambda>; give each its own name"):
+        evaluated([lambda texts: embed(texts), lambda texts: embed(texts)])
     for rows in [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]:
         with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

@@ -133,7 +133,7 @@ def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, word
 )
 def test_texts_that_are_refused(server, text, words):
     class Task:
-        name, texts, measure = "mine", ["a", text], None
+        name, texts, measure = "mine", ["a", text], print
 
     with data_error(words):
         evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)

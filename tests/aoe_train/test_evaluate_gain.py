@@ -1,12 +1,14 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import default_rng
 from scipy import stats
 
 from aoe_train import evaluate
+from aoe_train.evaluation.gain import Gain, UncertainLabels, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import (
     Comparison,
@@ -16,7 +18,6 @@ from aoe_train.evaluation.resample import (
     compare,
     intervals,
 )
-from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from tests.aoe_train.tiny import save_bert
 from tests.support.shorthand import approx, data_error, pair, values
 
@@ -72,6 +73,11 @@ def test_p_values():
         "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
     }
     assert compare(all_right, all_wrong, Resampling(0)) == {}
+    # Some resamples lack a positive, so that their AUC is not defined.
+    first = Binary(np.array([0.9, 0.1, 0.5, 0.5, 0.5]), np.array([1.0, 1, 0, 0, 0]))
+    second = replace(first, cosines=first.cosines[[1, 0, 2, 3, 4]])
+    level = compare(first, second, Resampling(200, 0))["roc_auc"]
+    assert level.interval.low < level.difference == 0 < level.interval.high
 
 
 def test_rounding_decides_no_tie():
@@ -109,6 +115,8 @@ def test_the_verdict_follows_from_the_interval():
     doubted = "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)"
     assert doubted in str(some(0.004, 0.018, 0.8))
     assert str(Gain.of(found.to_dict())) == str(found)
+    ranked = str(replace(found, metric="ndcg@10"))
+    assert ranked == "nDCG@10 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 queries)"
 
 
 def test_a_gain_by_hand():
@@ -194,6 +202,10 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
+    as_csv = [
+        {**row, "votes": "[]", "probability": str(row["probability"])} for row in judged
+    ]
+    assert gain_of(as_csv) == doubted
     assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
     graded = [{**row, "label": 0.5 + row["label"]} for row in rows]
     assert gain_of(graded).metric == "spearman"

@@ -34,7 +34,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from tests.aoe_train import tiny
-from tests.aoe_train.shorthand import figures
+from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -283,6 +283,8 @@ def test_triplets_give_the_share_of_correct_rows():
     ['ab', 'cd', 'de', 'ac'] | THIRDS
     # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
     ['acb', 'eda'] | {'mrr': 0.75, 'recall@1': 0.5, 'triplet_accuracy': 0.5, 'n': 2}
+    # b is first of a, and the negative c nearer than d; the repeated positive b counts once
+    ['abe', 'abc', 'ade'] | {'mrr': 1, 'recall@1': 0.5, 'triplet_accuracy': 1, 'n': 1}
     """,
     THIRDS={"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3},
 )
@@ -294,7 +296,7 @@ def test_evaluate_ranks_positives_and_triplets(rows, expected):
     assert {name: told[name] for name in expected} == approx(expected)
 
 
-def test_evaluate_ranks_texts_of_one_group():
+def test_evaluate_ranks_texts_of_one_group(capsys):
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
@@ -302,6 +304,10 @@ def test_evaluate_ranks_texts_of_one_group():
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
+    repeated = [*data, {"text": "a", "intent": "y"}]
+    again = figures(evaluate(on_circle, data=repeated, columns=columns, resamples=0))
+    assert again == told
+    assert "left out 1 rows with repeated texts" in stderr(capsys)
     with_lone_text = [*data, {"text": "f", "intent": None}]
     with data_error("positive is empty"):
         evaluate(on_circle, data=with_lone_text, columns=columns)
@@ -313,7 +319,7 @@ def test_evaluate_ranks_texts_of_one_group():
         evaluate(on_circle, data=data[3:], columns=columns)
     with config_error("takes only text and group"):
         evaluate(on_circle, data=data, columns=columns | {"label": "x"})
-    with config_error("labels= has no effect on reports= or a column group"):
+    with config_error("labels= has no effect, because the list given has no labels"):
         evaluate(on_circle, data=data, columns=columns, labels="x=1")
 
 
@@ -331,6 +337,8 @@ def test_the_verdict_on_positives_is_by_mrr():
     (gain,) = evaluate(encode, data=pairs, against=worse).gains.values()
     assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
     assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
+    with config_error("labels= has no effect, because the list given has no labels"):
+        evaluate(encode, data=pairs, labels="1=1")
 
 
 def test_searches_use_the_prompts_for_queries_and_documents():

@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from aoe_train import evaluate, tasks
-from tests.support.shorthand import config_error, pair, text_table
+from tests.support.shorthand import config_error, data_error, pair, text_table
 
 
 class Hits:
@@ -47,6 +47,32 @@ def evaluated(*models, **options):
 
 def test_own_tasks_may_have_a_suites_name():
     assert evaluated(suite="tracker").to_dict()["MR"]["accuracy"] == 0.75
+
+
+class Returns(Hits):
+    """A task with these metrics."""
+
+    def __init__(self, **values):
+        super().__init__("MR")
+        self.values = values
+
+    def measure(self, _):
+        return tasks.MeanMetrics(self.values)
+
+
+def test_tasks_that_cannot_be_scored():
+    with config_error("several are named MR; give each its own name"):
+        evaluated(tasks=[Hits("MR"), Hits("MR")])
+    with config_error("tasks: 7 isn't a task; expected an object with name, texts and"):
+        evaluated(tasks=[7])
+    for wrong, message in (
+        (Hits("MR", 0), "no texts to encode"),
+        (Returns(), "expected the same number of values in each"),
+        (Returns(a=[]), r"have \[0\] values"),
+        (Returns(a=[0.5], b=[0.5, 1]), r"have \[1, 2\] values"),
+    ):
+        with data_error(message):
+            evaluated(tasks=[wrong])
 
 
 def test_json_of_scores():

@@ -81,6 +81,11 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     )
     found = figures(evaluate(data=path))
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
+    rows = pair_table(TEST).with_columns(subset=pl.Series([1, 1, 1, 2, 2, None]))
+    parts = figures(evaluate(data=rows, suite="sts"))["subsets"]
+    assert {name: part["n"] for name, part in parts.items()} == {"1": 3, "2": 2}
+    lists = rows.with_columns(pl.concat_list("subset"))
+    assert "subsets" not in figures(evaluate(data=lists, suite="sts"))
 
 
 @parametrize("real", [False, pytest.param(True, marks=real_data)])
@@ -208,9 +213,11 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
     for data, options in ((dataset, {"split": "validation"}), (validation, {})):
         assert [*scores_of(data, **options)][:-1] == names
     write(validation, [row for row in DEV if row[2]])
-    assert [*scores_of(dataset)][:-1] == names
     note = f"{dataset}: validation has only one label, so it can't choose thresholds"
-    assert note in stderr(capsys)
+    for suite in ("binary", None):
+        found = figures(evaluate(data=dataset, suite=suite))
+        assert [*found][: len(names)] == names
+        assert stderr(capsys).count(note) == 1
 
 
 def test_splits_of_a_folder(tmp_path, capsys):
@@ -238,6 +245,8 @@ def test_splits_of_a_folder(tmp_path, capsys):
             """):
         found = figures(evaluate(data=tmp_path, split=name, suite="sts"))
         assert found["spearman"] == approx(spearman)
+    in_memory = {"test": pairkit.read(tmp_path)["test"]}
+    assert figures(evaluate(data=in_memory, split="test"))["n"] == 2
 
 
 @module_fixture
@@ -282,6 +291,8 @@ def test_overlap_is_reported_once_for_each_model_by_its_name_in_the_table(
         assert told.count(f"{model} was trained on") == 1
     aoe_train.evaluate(trained, layers="2,1", dim=[32, 8], **options)
     assert stderr(capsys).count("was trained on") == 1
+    found = aoe_train.evaluate(trained, against=namesake, **options)
+    assert ([*found.scores], found.against) == ([str(trained)], str(namesake))
 
 
 def scored(pairs):
@@ -422,6 +433,8 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
     with config_error("BEIR's layout of own sets them; leave it out"):
         evaluate(same, data=folder, columns={"text1": "text"})
+    with config_error("label_range= has no effect, because own has no labels"):
+        evaluate(same, data=folder, label_range="0,5")
 
 
 def test_ties_count_against_relevant_documents(tmp_path):

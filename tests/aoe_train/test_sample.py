@@ -295,6 +295,10 @@ def test_judged_candidates_are_compared_without_a_model(outcomes, expected):
     found = evaluate(data=judged_candidates(outcomes))
     (verdict,) = found.verdicts()
     assert re.match(expected, verdict), verdict
+    as_csv = judged_candidates(outcomes).cast(pl.String)
+    assert evaluate(data=as_csv).to_dict() == found.to_dict()
+    with data_error("expected numbers in query_top, query_results, query_share"):
+        evaluate(data=as_csv.with_columns(query_top=pl.lit("first")))
     assert [*found.scores] == [*outcomes]
     (shown,) = found.tables()
     assert [row[0] for row in shown.rows] == [*outcomes]

@@ -150,7 +150,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
     2 | --api-key-env is for the server of --endpoint | --model bert --api-key-env A_KEY
     2 | --plain-http is for --endpoint or | --model bert --plain-http
-    2 | --labels has no effect on --reports | --model bert --suite tracker --data x.tsv --reports x.tsv --labels 1=1
+    2 | --labels has no effect, because x.tsv | --model bert --suite tracker --data x.tsv --reports x.tsv --labels 1=1
     2 | --model: a duplicate among bert, bert | --model bert --model bert
     2 | --against: found several --model | --model bert --model wide --against bert
     2 | none: no such folder | --model bert --model ./none

@@ -224,6 +224,12 @@ def test_columns_of_other_types_are_ignored(made):
     )
     found = made(PairDataset({"train": odd}, "odd")).counts
     assert set(found["kinds"]["negative"]) == {"not recorded"}
+    assert found["sources"] == {}
+    named = odd.with_columns(genre=pl.lit("news"))
+    found = made(PairDataset({"train": named}, "odd"), fresh=True).counts
+    assert found["sources"] == {"news": {"positive": 0, "negative": 1}}
+    named = odd.with_columns(llms=pl.Series([[]], dtype=pl.List(pl.String)))
+    found = made(PairDataset({"train": named}, "odd"), fresh=True).counts
     assert found["sources"] == {"unknown": {"positive": 0, "negative": 1}}
 
 

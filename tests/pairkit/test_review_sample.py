@@ -68,7 +68,11 @@ def counts(found):
             },
         ),
         ([3.6, 0.7], [{}, {}], {"label": {"grade 4", "grade 1"}}),
+        # Columns of others with these names
+        ([0, 1], [{"votes": [3, 1]}, {"votes": []}], {"judges": {"not judged"}}),
+        ([0, 1], [{"votes": [{"by": "a", "vote": "up"}]}, {"votes": "2"}], {}),
         ([0.75, 0.2], [{}, {}], {"label": {"grade 4", "grade 1"}}),
+        ([1.0, 0.2, 0.0], [{}] * 3, {"label": {"grade 5", "grade 1", "grade 0"}}),
         (
             [1] * 5,
             [
@@ -134,6 +138,8 @@ def test_number_of_strata_depends_on_the_sample_size(begun):
     assert reported(begun(rows(60), n=12, strata=[])).settings.strata == ()
     with config_error("strata = colour: expected some of label, evidence"):
         begun(rows(), strata=["colour"])
+    with config_error("strata = llm: no pair has it; leave it out"):
+        begun(rows(), strata=["llm"])
 
 
 def test_grades_for_scores(begun):

@@ -296,6 +296,8 @@ def test_body_without_length(lasting):
 def test_names_of_people(review):
     with config_error("a name of 1 to 60 letters"):
         review.serve([" "])
+    with review.serve("eve", port=0) as running:
+        assert [*running.links] == ["eve"]
     with review.serve(["<b>ann</b>", "\u202ebob"], port=0) as running:
         assert Reviewer(running.links["<b>ann</b>"]).state()["person"] == "<b>ann</b>"
         assert "\u202e" not in "".join(running.links)

@@ -124,6 +124,9 @@ TICKETS = {
     [
         (TICKETS, "rows", "text=note"),
         (TICKETS, "pairs", "text1=NAME,text2=NAME,label=NAME"),
+        (TICKETS, "pairs or groups", "text1=NAME,text2=NAME,label=NAME"),
+        ({"said": SAID, "intent": [1, 2, 1]}, "pairs or groups", "text=said,group=intent"),
+        ({"text": SAID, "label": ["Login", "Export", "Mail"]}, "pairs or groups", "text=text,group=label"),
         ({"said": SAID, "intent": ["Login", "Export", "Mail"]}, "rows", "text=said"),
         ({"said": SAID, "intent": ["All about lost cards"] * 3}, "rows", "text=said"),
         ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "rows", "text1=Satz A,text2=Satz B,label=Note"),

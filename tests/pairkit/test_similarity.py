@@ -19,6 +19,7 @@ from pairkit.similarity.measures import (
     distinct_words,
     estimated_tokens,
     gap_auc,
+    opening_times,
     share_long,
     split_at_words,
 )
@@ -57,7 +58,7 @@ def test_terms_by_script(text, expected):
 @given(st.text())
 def test_places_are_those_of_the_terms(text):
     found = [*places(text)]
-    assert [text[start:end].lower() for _, start, end in found] == [
+    assert [comparable(text[start:end]).lower() for _, start, end in found] == [
         term for term, _, _ in found
     ]
     if comparable(text).lower() == text:
@@ -141,6 +142,11 @@ def test_gap_auc():
     )
     assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
+    first, second = opening_times()
+    times = frame((1, 2, 1), (1, 9, 0)).with_columns(
+        created_at1=first, created_at2=second.dt.replace_time_zone("UTC")
+    )
+    assert gap_auc(times) == 1.0
 
 
 def test_estimated_tokens():
@@ -179,6 +185,16 @@ def test_split_at_words():
     assert split_at_words("", {"crash"}) == []
     pieces = [("文件保", True), ("存", False), ("失败", True)]
     assert split_at_words("文件保存失败", {"文件", "件保", "失败"}) == pieces
+    # As in `terms`, letters may be decomposed, wide, or have invisible characters.
+    for text in (
+        "Cafe\u0301",
+        "ｃａｆé",
+        "ca\u00adfé",
+        "ｶﾌ",
+        "เปิด\u200bไม่ได้",
+        "字\u200b",
+    ):
+        assert split_at_words(text, distinct_words(text)) == [(text, True)]
 
 
 @settings(max_examples=40)
@@ -187,7 +203,9 @@ def test_pieces_join_to_the_text(text, marked):
     marked |= set(sorted(distinct_words(text))[:2])
     pieces = split_at_words(text, marked)
     assert "".join(piece for piece, _ in pieces) == text
-    assert all(piece.lower() in marked for piece, is_marked in pieces if is_marked)
+    assert all(
+        comparable(piece).lower() in marked for piece, is_marked in pieces if is_marked
+    )
 
 
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)

@@ -93,7 +93,8 @@ def find_roles(
     """
     names = frame.columns
     if columns:
-        roles = _mapped_roles(names, where, columns, single=meant != "pairs")
+        single = not meant.startswith("pairs")
+        roles = _mapped_roles(names, where, columns, single=single)
     else:
         roles = _known_roles(frame, where, meant)
         label = _first_of(_POSITIVE_LABELS, names)
@@ -131,7 +132,7 @@ def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
 def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     """The columns with common names; raises DataError with the `--columns` to give if there are none."""
     names = frame.columns
-    if meant != "pairs" and len(names) == 1:
+    if not meant.startswith("pairs") and len(names) == 1:
         return Roles(names[0], "")
     if names == ["text"]:
         raise DataError(
@@ -188,6 +189,11 @@ def _proposed_option(
     pair = pair or likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
         return text_option(lengths)
+    texts = [name for name in lengths if name != label]
+    if meant == "pairs or groups" and not pair and len(texts) == 1:
+        groups = [label] if label else [name for name in names if name not in texts]
+        if len(groups) == 1:
+            return columns_option(text=texts[0], group=groups[0])
     if pair and not label and names[:-1] == pair:
         third = names[-1]
         if third in lengths:  # texts, not labels

@@ -12,8 +12,11 @@ from typing import Literal
 from pairkit.base.printable import one_line
 
 Rows = Iterable[Mapping[str, object]]
-Meant = Literal["pairs", "rows", "texts"]
-"""What a table is expected to have: pairs, pairs or single texts, or (more likely) single texts."""
+Meant = Literal["pairs", "pairs or groups", "rows", "texts"]
+"""What a table is expected to have.
+
+`rows` are pairs or single texts, `texts` more likely single texts; texts of groups are labelled by group.
+"""
 UNKNOWN = "NAME"
 MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
 
