@@ -23,10 +23,10 @@ _OPENER = (
     r"|three|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier"
     r"|folgende|aquí|voici|次の)"
 )
-# An introduction: up to the colon, or "Sure!".
+# An introduction: up to the colon, or "Sure!", "Yes, of course!".
 LEAD = _any(
-    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)",
-    rf"{_SURE}\b(?:$|[!.。！]\s*)",
+    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}{_OPENER}[^:：\n]{{0,400}}[:：](?!=)",
+    rf"{_SURE}\b(?:[,，]\s?{_SURE}\b){{0,2}}(?:$|[!.。！]\s*)",
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # Words of an introduction.

@@ -116,6 +116,7 @@ def test_chinese_formats(raw):
         preamble preamble kept | Sure!\n\nHere are the sentences:\n- {ONE}
         preamble kept | Here's an antonym sentence: "{ONE}"
         preamble kept | Certainly! {ONE}
+        preamble kept | Yes, of course! {ONE}
         preamble kept | **Synonymous sentences:**\n1. {ONE}
         preamble kept | ## Antonyms\n- {ONE}
         outside_list kept | Three of them\n1. {ONE}
@@ -125,6 +126,8 @@ def test_chinese_formats(raw):
         kept remark | 1. {ONE} (Note: the tense was changed.)
         kept sub_item kept | 1. {ONE}\n   - the tense was changed\n2. {TWO}
         preamble kept kept | 1. Synonyms:\n   - {ONE}\n   - {TWO}
+        preamble kept kept | - Synonyms\n  - {ONE}\n  - {TWO}
+        kept sub_item kept | - {ONE}\n  - the tense was changed\n- {TWO}
         echo kept | Input sentence: {TEXT}\nOutput:\n1. {ONE}
         echo kept | Input sentence: {TEXT} Output: {ONE}
         echo kept | Original: {TEXT}\nAntonym: {ONE}
