@@ -103,9 +103,8 @@ class LineReader:
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
         fitting = (None, self.source.polarity)
         label = LABEL.match(self.text)
-        is_labelled = label is not None and label.end() < len(self.text)
-        if self.has_polarity and label and is_labelled:
-            if polarity_of(label.group()) not in fitting:
+        if self.has_polarity and label and polarity_of(label.group()) not in fitting:
+            if label.end() < len(self.text):  # else a heading
                 reason = "other_polarity"
         if not self.is_labelled or reason not in (None, "preamble"):
             return reason

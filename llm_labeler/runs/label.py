@@ -269,6 +269,12 @@ def generate(
     record, texts, providers = prepare(source, columns, settings, functions)
     notes.add_input(texts, remote_llms(settings, providers))
     check_out(out, record.run_json(), fresh=fresh)
+    if settings.judge.llms and not settings.judges:
+        notes.add(
+            f"{', '.join(settings.judge.llms)} won't judge: aggregation"
+            f" {settings.ensemble.aggregation} needs no judges; give --aggregation=vote"
+            " or weighted"
+        )
     if any(settings.llm[name].is_rules for name in providers):
         from llm_labeler.clients.wordnet import language_warning
 
@@ -443,6 +449,7 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
         raise ConfigError(
             f"{', '.join(unasked)} was not asked; ask it with `label generate`"
         )
+    check_aggregation_can_work(settings)
     return replace(recorded, settings=settings)
 
 

@@ -31,6 +31,7 @@ class Estimate:
     Attributes:
         questions: Number of all questions for proposals.
         missing: Number of unanswered ones.
+        judge_calls: Likely number of questions for votes.
         tokens: Likely tokens, estimated from the lengths of the texts.
         at_most: Upper bound that budgets are checked against, without judging, which depends on the answers.
         cost: US dollars of `tokens`; None: unknown price.
@@ -42,6 +43,7 @@ class Estimate:
     model: str
     questions: int
     missing: int
+    judge_calls: int
     tokens: int
     at_most: int
     cost: float | None
@@ -75,41 +77,40 @@ class Plan(Printed):
             total += estimate.cost
         return total
 
+    @property
+    def calls(self) -> int:
+        """Likely number of calls."""
+        return sum(each.missing + each.judge_calls for each in self.estimates)
+
     def short_of(self) -> tuple[str, ...]:
         """A line for each limit that the run will probably reach before its end."""
-        calls = sum(estimate.missing for estimate in self.estimates)
-        tokens = sum(estimate.tokens for estimate in self.estimates)
-        cost = self.cost or 0.0
         limits = self.limits
         spent = self.spent
-        rows: list[tuple[str, float | None, float, float, Callable[[float], str]]] = [
-            (
-                "max-requests",
+        tokens = sum(estimate.tokens for estimate in self.estimates)
+        lines = (
+            _shortage(
+                f"--max-requests={limits.max_requests}",
                 limits.max_requests,
                 spent.requests,
-                calls,
+                self.calls,
                 "{:,} calls".format,
             ),
-            (
-                "max-tokens",
+            _shortage(
+                f"--max-tokens={limits.max_tokens}",
                 limits.max_tokens,
                 spent.tokens,
                 tokens,
                 "{:,} tokens".format,
             ),
-            ("max-cost", limits.max_cost, spent.known_cost, cost, money),
-        ]
-        lines = []
-        for option, limit, so_far, likely, shown in rows:
-            total = so_far + likely
-            if limit is not None and total > limit:
-                line = (
-                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
-                    f" --{option}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
-                    " fewer sentences with --draw"
-                )
-                lines.append(spoken(line))
-        return tuple(lines)
+            _shortage(
+                f"--max-cost={limits.max_cost}",
+                limits.max_cost,
+                spent.known_cost,
+                self.cost or 0.0,
+                money,
+            ),
+        )
+        return tuple(map(spoken, filter(None, lines)))
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -142,13 +143,31 @@ class Plan(Printed):
         return {
             "texts": self.texts,
             "dropped": dict(self.dropped_texts),
-            "calls": sum(estimate.missing for estimate in self.estimates),
+            "calls": self.calls,
             "tokens": sum(estimate.tokens for estimate in self.estimates),
             "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
             "cost": self.cost,
             "short_of": [*self.short_of()],
             "llms": {estimate.llm: estimate.to_dict() for estimate in self.estimates},
         }
+
+
+def _shortage(
+    option: str,
+    limit: float | None,
+    spent: float,
+    likely: float,
+    shown: Callable[[float], str],
+) -> str:
+    """A line on a limit that is lower than the likely total; empty if it suffices."""
+    total = spent + likely
+    if limit is None or total <= limit:
+        return ""
+    return (
+        f"the run is expected to take {shown(total)}, of which {shown(spent)} are spent;"
+        f" {option} covers about {limit / total:.0%} of it: raise it, or use fewer"
+        " sentences with --draw"
+    )
 
 
 def estimate(
@@ -188,10 +207,15 @@ def _estimate_llm(
             missing += 1
             likely += _likely_usage(ask)
             at_most += provider.max_usage(ask)
+    judge_calls = 0
     if provider.name in settings.judges:
-        unjudged_share = missing / questions if questions else 1.0
         others = len(settings.proposers) - is_proposer
-        likely += _judging(record, texts, others, unjudged_share)
+        candidates = others * settings.size * settings.samples
+        candidates *= len(settings.prompt.polarities)
+        calls = -(-candidates // settings.judge.candidates_per_call)
+        unjudged_share = missing / questions if questions else 1.0
+        judge_calls = round(calls * len(texts) * unjudged_share)
+        likely += _judging(texts, candidates, calls, unjudged_share)
     is_free = settings.llm[provider.name].is_rules
     if is_free:
         likely = TokenUsage(0, 0)
@@ -201,6 +225,7 @@ def _estimate_llm(
         model=provider.model,
         questions=questions,
         missing=missing,
+        judge_calls=judge_calls,
         tokens=likely.total,
         at_most=at_most.total,
         cost=0.0 if is_free else provider.prices.cost(likely),
@@ -219,19 +244,12 @@ def _likely_usage(ask: Ask) -> TokenUsage:
 
 
 def _judging(
-    record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float
+    texts: tuple[Text, ...], candidates: int, calls: int, share: float
 ) -> TokenUsage:
-    """Likely tokens for judging the candidates of the other `proposers`."""
-    settings = record.settings
-    candidates = (
-        settings.size * settings.samples * len(settings.prompt.polarities) * proposers
-    )
-    if not candidates:
-        return TokenUsage(0, 0)
-    calls = -(-candidates // settings.judge.candidates_per_call)
+    """Likely tokens for judging a share of the texts, by the numbers of each."""
     characters = sum(len(text.text) for text in texts)
     instructions = calls * _JUDGE_TOKENS * len(texts)
     sentences = (calls + candidates) * characters / _BYTES_PER_TOKEN
     votes = candidates * _VOTE_TOKENS * len(texts)
     prompt = instructions + sentences
-    return TokenUsage(round(prompt * missing_share), round(votes * missing_share))
+    return TokenUsage(round(prompt * share), round(votes * share))
