@@ -12,19 +12,14 @@ from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import (
-    SourceText,
-    has_words,
-    names_answer,
-    refine,
-    tidy,
-    why_no_sentence,
-)
+from llm_labeler.parsing.sentence import refine
+from llm_labeler.parsing.source_text import SourceText, has_words, tidy
 from llm_labeler.parsing.special_tokens import (
     split_at_tokens,
     split_thought,
     without_tokens,
 )
+from llm_labeler.parsing.wording import names_answer, why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import LABEL
-from llm_labeler.parsing.sentence import (
-    ENDED,
-    SourceText,
-    has_words,
+from llm_labeler.parsing.sentence import without_emphasis, without_label
+from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
+from llm_labeler.parsing.wording import (
     is_heading,
     polarity_of,
     side_of,
-    size_of,
-    tidy,
     why_no_sentence,
-    without_emphasis,
-    without_label,
 )
 from llm_labeler.records import Polarity
 
@@ -103,8 +98,9 @@ class LineReader:
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
         fitting = (None, self.source.polarity)
         label = LABEL.match(self.text)
-        if self.has_polarity and label and polarity_of(label.group()) not in fitting:
-            if label.end() < len(self.text):  # else a heading
+        if label and label.end() < len(self.text):  # else a heading
+            stated = polarity_of(label.group())
+            if self.has_polarity and stated not in fitting:
                 reason = "other_polarity"
         if not self.is_labelled or reason not in (None, "preamble"):
             return reason

@@ -8,17 +8,9 @@ from itertools import islice, pairwise
 
 from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
-from llm_labeler.parsing.sentence import (
-    ENDED,
-    STOP,
-    SourceText,
-    has_words,
-    lead_end,
-    quoted_sentences,
-    refine,
-    size_of,
-    unquoted,
-)
+from llm_labeler.parsing.sentence import quoted_sentences, refine, unquoted
+from llm_labeler.parsing.source_text import ENDED, STOP, SourceText, has_words, size_of
+from llm_labeler.parsing.wording import lead_end
 from llm_labeler.records import Item
 
 _MARK = re.compile(
