@@ -6,10 +6,9 @@ import time
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,9 @@ from llm_labeler.records import Proposal, Text, format_counts
 from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
 from llm_labeler.runs.questions_and_votes import (
     GenerationTask,
-    TextCandidates,
-    estimate_judges,
-    with_votes,
+    ScreenedTexts,
 )
-from llm_labeler.settings import AGGREGATIONS, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, FUNCTION, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import say
@@ -211,7 +208,7 @@ class Labelled(RunResult):
         return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """Commands to list dropped rows, and to train unless most texts have no pair."""
+        """Commands to list dropped rows, and to train unless most texts have no pair or all are negative."""
         steps = []
         if self.dropped:
             report = ["label", "report", "--work", str(self.work)]
@@ -223,7 +220,7 @@ class Labelled(RunResult):
             command = [*train_command(triplets), "--preset", "domain"]
             step = ("train on the triplets", command)
             count = self._count("triplets")
-        if count >= _MIN_YIELD * self.statistics["texts"]:
+        if self.positives and count >= _MIN_YIELD * self.statistics["texts"]:
             steps.append(step)
         return steps
 
@@ -242,9 +239,7 @@ class QualityWarnings:
     """Counts proposals and answers by LLM, and derives warnings from the counts."""
 
     def __init__(self, settings: LabelSettings) -> None:
-        asks_for_positives = "positive" in settings.prompt.polarities
-        rules = [name for name in settings.proposers if settings.llm[name].is_rules]
-        self._needs_positives = rules if asks_for_positives else []
+        self._settings = settings
         self._counts: dict[str, Counter[str]] = {}  # by LLM
 
     def add(
@@ -270,45 +265,52 @@ class QualityWarnings:
 
     def warnings(self) -> tuple[str, ...]:
         """The warnings, one line each, sorted by LLM."""
-        return tuple(chain.from_iterable(map(self._warnings_of, sorted(self._counts))))
-
-    def _warnings_of(self, llm: str) -> list[str]:
         lines = []
-        counts = self._counts[llm]
-        if llm in self._needs_positives and not counts["positives"]:
-            lines.append(
-                f"{llm}: no positives; its rules fit few sentences, all English: use an LLM"
-            )
+        for llm, counts in sorted(self._counts.items()):
+            if self._settings.llm[llm].is_rules:
+                warnings = self._of_rules(counts)
+            else:
+                warnings = self._of_llm(llm, counts)
+            lines += [f"{llm}: {warning}" for warning in warnings]
+        return tuple(lines)
+
+    def _of_rules(self, counts: Counter[str]) -> Iterator[str]:
+        if "positive" in self._settings.prompt.polarities and not counts["positives"]:
+            yield "no positives; its rules fit few sentences, all English: use an LLM"
+
+    def _of_llm(self, llm: str, counts: Counter[str]) -> Iterator[str]:
         off_topic = counts["off_topic"]
-        judged = counts["off_topic"] + counts["on_topic"]
+        judged = off_topic + counts["on_topic"]
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
-            lines.append(
-                f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
+            yield (
+                f"{off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
                 f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
                 " of rewriting them: look at some with `label show`, and try --prompt=hardened"
             )
         copies = counts["copies"]
         negatives = counts["negatives"]
         if copies >= _MIN_COUNT and 2 * copies > negatives:
-            lines.append(
-                f"{llm}: {copies:,} of {negatives:,} negatives repeat their texts"
+            yield (
+                f"{copies:,} of {negatives:,} negatives repeat their texts"
                 f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
                 " and use a larger model, or let other LLMs judge with --aggregation=vote"
             )
-        spent = counts["limit_spent"]
-        empty = counts["empty"]
         answers = counts["answers"]
+        empty = counts["empty"]
         if empty >= _MIN_COUNT and 2 * empty >= answers:
-            lines.append(
-                f"{llm}: {empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
-                f" and try llm.{llm}.structured=off, or another model"
+            remedy = "another model"
+            if self._settings.llm[llm].kind != FUNCTION:
+                remedy = f"llm.{llm}.structured=off, or another model"
+            yield (
+                f"{empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
+                f" and try {remedy}"
             )
+        spent = counts["limit_spent"]
         if spent >= _MIN_COUNT and 2 * spent > answers:
-            lines.append(
-                f"{llm}: {spent:,} of {answers:,} answers reached the token limit before they began, usually"
+            yield (
+                f"{spent:,} of {answers:,} answers reached the token limit before they began, usually"
                 f" by reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
             )
-        return lines
 
 
 class Notes(list[str]):
@@ -349,7 +351,7 @@ class StoredRun:
     store: AnswerStore
     record: RunRecord
     texts: Sequence[Text]
-    screened: Iterable[TextCandidates]
+    screened: ScreenedTexts
     work: Path
 
 
@@ -366,7 +368,7 @@ def assemble(
     record = run.record
     settings = record.settings
     # Before the pairs are labelled, as `weighted` needs all votes.
-    judges = estimate_judges(run.screened, run.store, record)
+    judges = run.screened.judges()
     aggregation = settings.ensemble.aggregation
     has_triplets = settings.labelling.makes_triplets
     rows = DatasetRows(aggregation, settings.seed, triplets=has_triplets)
@@ -379,7 +381,7 @@ def assemble(
     text_indices = array("i", range(len(ids)))
     answers = 0
     proposals = 0
-    for number, judged in enumerate(with_votes(run.screened, run.store, record)):
+    for number, judged in enumerate(run.screened.with_votes()):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(ids)))
         pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)

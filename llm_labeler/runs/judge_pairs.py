@@ -256,7 +256,7 @@ def judge_pairs(
 def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
     """Each first text with its second texts as candidates."""
     for text, seconds in pairs.by_text.items():
-        yield TextCandidates(text, (), seconds, Counter())
+        yield TextCandidates(text, (), seconds, seconds, Counter())
 
 
 def _write(

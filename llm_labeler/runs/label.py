@@ -349,7 +349,7 @@ def parse(
         AnswerStore(work / STORE_FILE) as store,
         Display(progress) as show,
     ):
-        screened = ScreenedTexts(store, record, texts)
+        screened = ScreenedTexts(store, record, texts, recorded)
         stored = StoredRun(store, record, texts, screened, work)
         notes = Notes(progress)
         return assemble(stored, out, AskSummary(), notes, started=start, show=show)
@@ -441,8 +441,8 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
     """The record with settings that change no question."""
     if _question_settings(settings) != _question_settings(recorded.settings):
         raise ConfigError(
-            "task, size, samples, prompt and examples change the questions, so `label parse` can't change"
-            " them; change them with `label generate`"
+            "task, size, samples, prompt, examples, input, llm and judge.candidates_per_call change the"
+            " questions, so `label parse` can't change them; change them with `label generate`"
         )
     named = {*settings.proposers, *settings.judges}
     if unasked := sorted(named - recorded.parameters.keys()):
@@ -455,5 +455,12 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
 
 def _question_settings(settings: LabelSettings) -> tuple[object, ...]:
     prompt = settings.prompt
-    of_prompt = (prompt.template, prompt.examples, prompt.changes)
-    return settings.task, settings.size, settings.samples, of_prompt
+    return (
+        settings.task,
+        settings.size,
+        settings.samples,
+        settings.input,
+        settings.llm,
+        (prompt.template, prompt.examples, prompt.changes),
+        settings.judge.candidates_per_call,
+    )

@@ -22,10 +22,9 @@ from llm_labeler.runs.label_folder import (
     read_private,
 )
 from llm_labeler.runs.questions_and_votes import (
+    ScreenedTexts,
     TextCandidates,
-    estimate_judges,
     screen_texts,
-    with_votes,
 )
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
@@ -153,7 +152,7 @@ def report_run(work: Path) -> Report:
     example = ""
     with AnswerStore(work / STORE_FILE) as store:
         by_id = {text.text_id: text for text in texts}
-        for screened in screen_texts(store, record, by_id):
+        for screened in screen_texts(store, record, by_id, record):
             quality.add(screened.text.text, screened.proposals, screened.answers)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
@@ -262,14 +261,11 @@ def show_sentence(work: Path, sentence: str) -> Shown:
         messages = record.template.messages(text.text, settings.size, polarity)
         prompts[polarity] = [(message.role, message.content) for message in messages]
     with AnswerStore(work / STORE_FILE) as store:
-        screened = screen_texts(store, record, {text.text_id: text})
-        judged = next(with_votes(screened, store, record), None)
+        judged = next(ScreenedTexts(store, record, [text]).with_votes(), None)
         pairs: list[LabelledPair] = []
         if judged is not None:
             # The judges' accuracies are estimated from the votes on all sentences.
-            by_id = {each.text_id: each for each in texts}
-            all_screened = screen_texts(store, record, by_id)
-            judges = estimate_judges(all_screened, store, record)
+            judges = ScreenedTexts(store, record, texts).judges()
             pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)
         failures = [f for f in store.failures() if f.key.text_id == text.text_id]
         return Shown(

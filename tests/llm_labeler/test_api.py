@@ -59,6 +59,7 @@ def test_results_and_reports(tmp_path, out, caplog):
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
     assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
+    assert generate(TEXTS, tmp_path / "n", polarity="negative").next_steps() == []
     assert result.pairs.splits["train"].equals(pairkit.read(out).splits["train"])
     with raises(AttributeError):
         result.out = tmp_path
