@@ -20,13 +20,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from llm_labeler.clients.llms import LlmFunction, Provider, build_all, parameters_of
+from llm_labeler.clients.llms import Provider, build_all, parameters_of
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_task, joined_error
 from llm_labeler.records import Ask, Text
+from llm_labeler.runs.arguments import LabelCall
 from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, StoredRun, assemble
 from llm_labeler.runs.label_folder import (
     IN_USE,
@@ -53,19 +54,9 @@ from pairkit.base.errors import (
     by_reader,
 )
 from pairkit.base.openai_api.channel import run_anywhere
-from pairkit.base.system.folders import check_apart, lock_folder, work_beside
-from pairkit.dataset.reading.in_memory import Source
+from pairkit.base.system.folders import check_apart, lock_folder
 
 _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
-
-
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """Options of `generate` and `judge` on how questions are asked."""
-
-    batch: bool = False
-    retry_failed: bool = False
-    keep_going: bool = False
 
 
 @dataclass(slots=True)
@@ -76,7 +67,7 @@ class AskSession:
     providers: Mapping[str, Provider]
     store: AnswerStore
     budget: Budget
-    options: AskOptions
+    call: LabelCall
     show: Listener
     note: Callable[[str], None]
     failed: dict[str, PairkitError] = field(default_factory=dict)
@@ -97,7 +88,7 @@ class AskSession:
         """Ask the questions of a stage; keep a share of the budget for another stage."""
         self.budget.keep_back(kept_back)
         ask_singly = partial(ask_all, breaker=self.record.settings.breaker, total=total)
-        ask_stage = run_batch if self.options.batch else ask_singly
+        ask_stage = run_batch if self.call.batch else ask_singly
         meter = await ask_stage(
             asks,
             self.providers,
@@ -105,8 +96,8 @@ class AskSession:
             self.budget,
             progress=self.show,
             stage=stage,
-            retry_final=self.options.retry_failed,
-            keep_going=self.options.keep_going,
+            retry_final=self.call.retry_failed,
+            keep_going=self.call.keep_going,
         )
         self.failed |= meter.problems
         return meter
@@ -136,7 +127,7 @@ async def ask_everything(
 ) -> AskSummary:
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
     record = session.record
-    options = session.options
+    call = session.call
     settings = record.settings
     task = GenerationTask(record)
     meters: list[Meter] = []
@@ -153,7 +144,7 @@ async def ask_everything(
             first = await session.ask("proposing", proposals, total, kept_back)
             judges = session.usable(settings.judges)
             asked = session.summary([*meters, first])
-            if not judges or (asked.unanswered and not options.keep_going):
+            if not judges or (asked.unanswered and not call.keep_going):
                 return asked
             screened.restart()
             questions = {
@@ -163,7 +154,7 @@ async def ask_everything(
             meters += [first, second]
             # The judges may have left budget for further proposals.
             may_go_on = first.stopped_by and first.done and not second.stopped_by
-            if options.batch or not may_go_on:
+            if call.batch or not may_go_on:
                 return session.summary(meters)
 
 
@@ -182,9 +173,9 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
     """Find out which LLMs can't be asked, and close the connections at the end."""
     settings = session.record.settings
     providers = session.providers
-    options = session.options
+    call = session.call
     try:
-        if not options.batch:
+        if not call.batch:
             _refuse_double_payment(session)
         checks = (provider.check() for provider in providers.values())
         results = await asyncio.gather(*checks, return_exceptions=True)
@@ -195,7 +186,7 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
         if len(errors) == len(providers):
             error = joined_error(errors)
             raise ConfigError(str(error)) if session.left_out else error
-        if session.failed and not options.keep_going:
+        if session.failed and not call.keep_going:
             raise joined_error([*session.failed.values()])
         for name, error in session.left_out.items():
             session.note(f"ensemble: {name} is left out: {error}")
@@ -209,17 +200,15 @@ async def _checked(session: AskSession) -> AsyncIterator[None]:
 def open_session(
     record: RunRecord,
     providers: Mapping[str, Provider],
-    work: Path,
-    options: AskOptions,
-    progress: bool | Listener,
+    call: LabelCall,
     note: Callable[[str], None],
 ) -> Iterator[AskSession]:
     """Open the working folder; calls that an earlier session left unfinished are charged."""
     settings = record.settings.budget
     with (
-        lock_folder(work, IN_USE),
-        AnswerStore(work / STORE_FILE, create=True) as store,
-        Display(progress) as show,
+        lock_folder(call.work, IN_USE),
+        AnswerStore(call.work / STORE_FILE, create=True) as store,
+        Display(call.progress) as show,
     ):
         interrupted = store.recover()
         if interrupted:
@@ -230,7 +219,7 @@ def open_session(
         prices = {name: llm.prices for name, llm in providers.items()}
         check_prices(settings, prices, spent)
         budget = Budget(settings, spent)
-        yield AskSession(record, providers, store, budget, options, show, note)
+        yield AskSession(record, providers, store, budget, call, show, note)
 
 
 def _refuse_double_payment(session: AskSession) -> None:
@@ -238,7 +227,7 @@ def _refuse_double_payment(session: AskSession) -> None:
     asks = session.record.asks
     batches = session.store.batches()
     pending = [batch for batch in batches if any(map(asks, batch.keys.values()))]
-    if pending and not session.options.retry_failed:
+    if pending and not session.call.retry_failed:
         number = sum(len(batch.keys) for batch in pending)
         llms = sorted({batch.llm for batch in pending})
         raise ConfigError(
@@ -249,26 +238,14 @@ def _refuse_double_payment(session: AskSession) -> None:
         session.store.abandon_batch(batch)
 
 
-def generate(
-    source: Source,
-    out: Path,
-    work: Path | None,
-    settings: LabelSettings,
-    functions: Mapping[str, LlmFunction],
-    *,
-    columns: Mapping[str, str] | None = None,
-    options: AskOptions = AskOptions(),
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Labelled:
+def generate(call: LabelCall) -> Labelled:
     """See `llm_labeler.generate`."""
     start = time.monotonic()
-    notes = Notes(progress)
-    work = work or work_beside(out)
-    check_apart(out, work)
-    record, texts, providers = prepare(source, columns, settings, functions)
+    notes = Notes(call.progress)
+    settings = call.settings
+    record, texts, providers = prepare(call)
     notes.add_input(texts, remote_llms(settings, providers))
-    check_out(out, record.run_json(), fresh=fresh)
+    check_out(call.out, record.run_json(), fresh=call.fresh)
     if settings.judge.llms and not settings.judges:
         notes.add(
             f"{', '.join(settings.judge.llms)} won't judge: aggregation"
@@ -281,43 +258,44 @@ def generate(
         warning = language_warning([text.text for text in texts.texts])
         if warning:
             notes.add(warning)
-    with open_session(record, providers, work, options, progress, notes.add) as session:
-        save_run(work, record, texts.texts)
+    with open_session(record, providers, call, notes.add) as session:
+        save_run(call.work, record, texts.texts)
         store = session.store
         screened = ScreenedTexts(store, record, texts.texts)
         is_limited = settings.budget != BudgetSettings()
-        if is_limited and not options.batch:  # which costs half
+        if is_limited and not call.batch:  # which costs half
             for line in estimate(record, texts.texts, providers, store).short_of():
                 notes.add(line)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
-        if not options.keep_going:
-            alternative = f"make the dataset without them: {_parse_command(work, out)}"
+        if not call.keep_going:
+            parsing = _parse_command(call.work, call.out)
+            alternative = f"make the dataset without them: {parsing}"
             refuse_unanswered(asked, f", or {alternative}")
         notes.add_rejected(store, record)
-        stopped = _stopped(asked, settings, out, work)
+        stopped = _stopped(asked, call)
         if stopped:
             notes.add(f"{stopped}; the dataset has the answers so far")
-        stored = StoredRun(store, record, texts.texts, screened, work)
+        stored = StoredRun(store, record, texts.texts, screened, call.work)
         try:
-            return assemble(stored, out, asked, notes, started=start, show=session.show)
+            return assemble(
+                stored, call.out, asked, notes, started=start, show=session.show
+            )
         except DataError as error:
             if not stopped:
                 raise
             raise DataError(f"{error}; {stopped}") from error
 
 
-def _stopped(asked: AskSummary, settings: LabelSettings, out: Path, work: Path) -> str:
+def _stopped(asked: AskSummary, call: LabelCall) -> str:
     """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
     if not asked.stopped:
         return ""
     limit = f"stopped at --{asked.stopped.replace('_', '-')}"
-    if not settings.judges or not asked.cached + asked.spent.requests:
+    if not call.settings.judges or not asked.cached + asked.spent.requests:
         return limit
-    unjudged = out.with_name(f"{out.name}-unjudged")
-    return (
-        f"{limit}; {_parse_command(work, unjudged, aggregation='union')} makes a dataset of all proposals,"
-        " judged or not"
-    )
+    unjudged = call.out.with_name(f"{call.out.name}-unjudged")
+    command = _parse_command(call.work, unjudged, aggregation="union")
+    return f"{limit}; {command} makes a dataset of all proposals, judged or not"
 
 
 def _parse_command(work: Path, out: Path, **more: str) -> str:
@@ -355,31 +333,19 @@ def parse(
         return assemble(stored, out, AskSummary(), notes, started=start, show=show)
 
 
-def plan(
-    source: Source,
-    out: Path,
-    work: Path | None,
-    settings: LabelSettings,
-    functions: Mapping[str, LlmFunction],
-    *,
-    columns: Mapping[str, str] | None = None,
-) -> Plan:
+def plan(call: LabelCall) -> Plan:
     """See `llm_labeler.plan`."""
-    work = work or work_beside(out)
-    record, texts, providers = prepare(source, columns, settings, functions)
-    if not (work / STORE_FILE).exists():
+    record, texts, providers = prepare(call)
+    path = call.work / STORE_FILE
+    if not path.exists():
         return estimate(record, texts.texts, providers, None)
-    with AnswerStore(work / STORE_FILE) as store:
+    with AnswerStore(path) as store:
         return estimate(record, texts.texts, providers, store)
 
 
-def prepare(
-    source: Source,
-    columns: Mapping[str, str] | None,
-    settings: LabelSettings,
-    functions: Mapping[str, LlmFunction],
-) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
+def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
+    settings = call.settings
     if not settings.proposers:
         raise ConfigError(
             "no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules"
@@ -387,9 +353,10 @@ def prepare(
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(
-        source, columns=columns, settings=settings.input, seed=settings.seed
+        call.source, columns=call.columns, settings=settings.input, seed=settings.seed
     )
-    providers = build_all((*settings.proposers, *settings.judges), settings, functions)
+    names = (*settings.proposers, *settings.judges)
+    providers = build_all(names, settings, call.functions)
     remote_llms(settings, providers)
     parameters = parameters_of(providers)
     record = RunRecord(
