@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from llm_labeler.clients.llms import Llms
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.arguments import LabelCall, LlmsGiven
-    from llm_labeler.runs.assemble import Labelled
     from llm_labeler.runs.judge_pairs import JudgedPairs
     from llm_labeler.runs.label_plan import Plan
     from llm_labeler.runs.run_report import Report, Shown
+    from llm_labeler.runs.run_result import Labelled
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source

@@ -22,7 +22,6 @@ from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_j
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.arguments import LabelCall
-from llm_labeler.runs.assemble import AskSummary, RunResult, accuracy_text
 from llm_labeler.runs.label import (
     AskSession,
     ask_judges,
@@ -37,6 +36,7 @@ from llm_labeler.runs.questions_and_votes import (
     add_votes,
     judge_questions,
 )
+from llm_labeler.runs.run_result import AskSummary, RunResult, accuracy_text
 from llm_labeler.settings import LabelSettings
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say

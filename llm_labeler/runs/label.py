@@ -28,7 +28,7 @@ from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_task, joined_error
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.arguments import LabelCall
-from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, StoredRun, assemble
+from llm_labeler.runs.assemble import StoredRun, assemble
 from llm_labeler.runs.label_folder import (
     IN_USE,
     STORE_FILE,
@@ -38,12 +38,14 @@ from llm_labeler.runs.label_folder import (
     save_run,
 )
 from llm_labeler.runs.label_plan import Plan, estimate
+from llm_labeler.runs.notes import Notes
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import (
     GenerationTask,
     ScreenedTexts,
     judge_questions,
 )
+from llm_labeler.runs.run_result import AskSummary, Labelled
 from llm_labeler.settings import AGGREGATIONS, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import (

@@ -14,13 +14,13 @@ from llm_labeler.judging.ensemble import label
 from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
-from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.runs.label_folder import (
     CANDIDATES_FILE,
     STORE_FILE,
     load_run,
     read_private,
 )
+from llm_labeler.runs.notes import QualityWarnings
 from llm_labeler.runs.questions_and_votes import (
     ScreenedTexts,
     TextCandidates,
