@@ -22,7 +22,7 @@ from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_j
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.arguments import LabelCall
-from llm_labeler.runs.label import (
+from llm_labeler.runs.asking import (
     AskSession,
     ask_judges,
     open_session,

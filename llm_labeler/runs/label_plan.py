@@ -84,33 +84,26 @@ class Plan(Printed):
 
     def short_of(self) -> tuple[str, ...]:
         """A line for each limit that the run will probably reach before its end."""
-        limits = self.limits
         spent = self.spent
         tokens = sum(estimate.tokens for estimate in self.estimates)
-        lines = (
-            _shortage(
-                f"--max-requests={limits.max_requests}",
-                limits.max_requests,
-                spent.requests,
-                self.calls,
-                "{:,} calls".format,
-            ),
-            _shortage(
-                f"--max-tokens={limits.max_tokens}",
-                limits.max_tokens,
-                spent.tokens,
-                tokens,
-                "{:,} tokens".format,
-            ),
-            _shortage(
-                f"--max-cost={limits.max_cost}",
-                limits.max_cost,
-                spent.known_cost,
-                self.cost or 0.0,
-                money,
-            ),
+        amounts: tuple[tuple[str, float, float, Callable[[float], str]], ...] = (
+            ("max_requests", spent.requests, self.calls, "{:,} calls".format),
+            ("max_tokens", spent.tokens, tokens, "{:,} tokens".format),
+            ("max_cost", spent.known_cost, self.cost or 0.0, money),
         )
-        return tuple(map(spoken, filter(None, lines)))
+        lines = []
+        for name, so_far, likely, shown in amounts:
+            limit = getattr(self.limits, name)
+            total = so_far + likely
+            if limit is not None and total > limit:
+                flag = f"--{name.replace('_', '-')}={limit}"
+                line = (
+                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
+                    f" {flag} covers about {limit / total:.0%} of it: raise it, or use fewer"
+                    " sentences with --draw"
+                )
+                lines.append(spoken(line))
+        return tuple(lines)
 
     def table(self) -> ResultTable:
         """One row per LLM."""
@@ -152,24 +145,6 @@ class Plan(Printed):
         }
 
 
-def _shortage(
-    option: str,
-    limit: float | None,
-    spent: float,
-    likely: float,
-    shown: Callable[[float], str],
-) -> str:
-    """A line on a limit that is lower than the likely total; empty if it suffices."""
-    total = spent + likely
-    if limit is None or total <= limit:
-        return ""
-    return (
-        f"the run is expected to take {shown(total)}, of which {shown(spent)} are spent;"
-        f" {option} covers about {limit / total:.0%} of it: raise it, or use fewer"
-        " sentences with --draw"
-    )
-
-
 def estimate(
     record: RunRecord,
     texts: tuple[Text, ...],
@@ -205,8 +180,10 @@ def _estimate_llm(
     for batch in batched(asks, QUESTIONS):
         for ask in store.unanswered(batch) if store else batch:
             missing += 1
-            likely += _likely_usage(ask)
-            at_most += provider.max_usage(ask)
+            bound = provider.max_usage(ask)
+            at_most += bound
+            if bound.total:  # rules use no tokens
+                likely += _likely_usage(ask)
     judge_calls = 0
     if provider.name in settings.judges:
         others = len(settings.proposers) - is_proposer
@@ -216,10 +193,6 @@ def _estimate_llm(
         unjudged_share = missing / questions if questions else 1.0
         judge_calls = round(calls * len(texts) * unjudged_share)
         likely += _judging(texts, candidates, calls, unjudged_share)
-    is_free = settings.llm[provider.name].is_rules
-    if is_free:
-        likely = TokenUsage(0, 0)
-        at_most = TokenUsage(0, 0)
     return Estimate(
         llm=provider.name,
         model=provider.model,
@@ -228,8 +201,8 @@ def _estimate_llm(
         judge_calls=judge_calls,
         tokens=likely.total,
         at_most=at_most.total,
-        cost=0.0 if is_free else provider.prices.cost(likely),
-        cost_at_most=0.0 if is_free else provider.prices.cost(at_most),
+        cost=provider.prices.cost(likely),
+        cost_at_most=provider.prices.cost(at_most),
         leaves_machine=provider.leaves_machine,
     )
 
