@@ -36,17 +36,7 @@ _OFFERS = re.compile(
 )
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
-_CLOSER = {
-    "“": "”",
-    "„": "“",
-    "「": "」",
-    "『": "』",
-    "«": "»",
-    "‘": "’",
-    '"': '"',
-    "'": "'",
-    "`": "`",
-}
+_CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
 # Emphasis, and the products and powers that are none, in the group.
 _STARS = re.compile(
     r"((?<=\d)\*{1,2}(?=\d|[A-Za-z]\b)|(?<=\b[A-Za-z])\*(?=\d|[A-Za-z]\b))"
@@ -55,7 +45,7 @@ _STARS = re.compile(
 _UNDERSCORES = re.compile(r"(_{1,3})([^_](?:.*[^_])?)\1")
 # An underscore at the beginning or end of a word.
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_OPENERS = {")": "(", "）": "（", "]": "[", "】": "【", "}": "{"}
+_OPENERS = dict(zip(")）]】}", "(（[【{", strict=True))
 _BEHIND = re.compile(
     r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+"
     r"|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
