@@ -37,10 +37,11 @@ _OFFERS = re.compile(
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
-# Emphasis, and the products and powers that are none, in the group.
+# Emphasis with its words, or one end of it: the other may be before the mark of a list
+# or cut off. Not products, `count(*)`, `*.txt` or `two **kwargs`.
 _STARS = re.compile(
-    r"((?<=\d)\*{1,2}(?=\d|[A-Za-z]\b)|(?<=\b[A-Za-z])\*(?=\d|[A-Za-z]\b))"
-    r"|\*{1,3}(?=\S)|(?<=\S)\*{1,3}"
+    r"(?<![A-Za-z\d_*])(\*{1,3})(?=[\w\"“'‘「(\[¿¡])([^*]*[^\s*])\1(?![A-Za-z\d_*])"
+    r"|^\*{2,3}(?=[^\s*])|(?<=[^\s*])\*{2,3}$"
 )
 _UNDERSCORES = re.compile(r"(_{1,3})([^_](?:.*[^_])?)\1")
 # An underscore at the beginning or end of a word.
@@ -127,7 +128,7 @@ def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
 def without_emphasis(text: str, source: SourceText) -> str:
     """Remove bold and italic marks, and emojis at both ends."""
     if source.lacks("*") and not BOLD_LABEL.match(text):
-        text = _STARS.sub(r"\1", text)
+        text = _STARS.sub(r"\2", text)
     emphasised = _UNDERSCORES.fullmatch(text)
     if emphasised and not _OUTER_UNDERSCORE.search(emphasised[2]):
         text = emphasised[2]

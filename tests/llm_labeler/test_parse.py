@@ -326,6 +326,9 @@ def test_a_limit_reached_before_the_answer_is_reported(raw):
         Two times three is six. | 2*3 makes 6
         The area is their product. | a*b is the area
         Two to the third is eight. | 2**3 is 8
+        The total is wrong. | count(*) gives a wrong total
+        It reads text files. | It reads *.txt and *.csv files
+        It takes named values. | It takes one **kwargs and some *args
         The screen is 15". | The display measures 15"
         The screen is 15 inches. | The display measures 15"
         Yes differs from no. | ‘Yes’ is not ‘no’

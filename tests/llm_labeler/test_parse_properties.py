@@ -264,6 +264,7 @@ ADVERSARIES = {
     "spaces": " " * LONG,
     "blank lines": " \n" * (LONG // 2),
     "stars": "*a " * (LONG // 3),
+    "stars at words": "a *b" * (LONG // 4),
     "dashes": "a|b\n" + "-" * LONG + "x|",
     "quotes": '"a" ' * (LONG // 4),
     "apostrophes": "'a " * (LONG // 3),
