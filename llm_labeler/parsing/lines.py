@@ -35,7 +35,10 @@ _SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
-_TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>")
+# Not the parameter of a type: `List<String>`.
+_TAG = re.compile(
+    r"(?:</?[a-z]|(?<!\w)</?[A-Z])[\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>"
+)
 
 
 def read_lines(text: str, source: SourceText) -> list[Item]:

@@ -329,6 +329,7 @@ def test_a_limit_reached_before_the_answer_is_reported(raw):
         The total is wrong. | count(*) gives a wrong total
         It reads text files. | It reads *.txt and *.csv files
         It takes named values. | It takes one **kwargs and some *args
+        A list of texts is empty. | List<String> of texts is empty
         The screen is 15". | The display measures 15"
         The screen is 15 inches. | The display measures 15"
         Yes differs from no. | ‘Yes’ is not ‘no’
