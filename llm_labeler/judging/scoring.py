@@ -57,8 +57,14 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
+    highest = max(labels, default=1.0)
     if threshold is None:
         threshold = _middle(labels) if graded else 0.5
+    elif threshold > max(highest, 1.0):
+        raise DataError(
+            f"--gold-threshold={threshold:g}: the highest gold label is {highest:g}, so no"
+            " pair would have the same meaning; give a lower one"
+        )
     gold = rows.select("text1", "text2").with_columns(
         label=labels,
         same=labels >= threshold,
