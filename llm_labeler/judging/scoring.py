@@ -294,7 +294,9 @@ def score_candidates(
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
     rows: list[ScoreRow] = []
     for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
-        rows += _rows("llm", llm, _as_proposed(matched, llm), gold_pairs.graded)
+        own = [scored for scored in matched if llm in scored.candidate.llms]
+        as_proposed = _by_aggregation(own, "union", settings, judges)
+        rows += _rows("llm", llm, as_proposed, gold_pairs.graded)
     skipped = {}
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.is_judged and not judges:
@@ -350,17 +352,6 @@ def _rows(
             kappa=kappa.value,
             spearman=correlation,
         )
-
-
-def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
-    """One LLM's proposals, each labelled with the polarity that it was proposed as."""
-    labelled = []
-    for scored in matched:
-        if llm in scored.candidate.llms:
-            polarity = scored.candidate.polarity
-            as_proposed = float(polarity == "positive")
-            labelled.append(_Labelled(scored.same, scored.grade, polarity, as_proposed))
-    return labelled
 
 
 def _by_aggregation(

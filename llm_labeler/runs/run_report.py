@@ -13,7 +13,14 @@ from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
-from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
+from llm_labeler.records import (
+    POLARITIES,
+    Failure,
+    LabelledPair,
+    Proposal,
+    StoredAnswer,
+    Text,
+)
 from llm_labeler.runs.label_folder import (
     CANDIDATES_FILE,
     STORE_FILE,
@@ -51,6 +58,14 @@ class Yield:
     pairs: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     spent: Spending = field(default_factory=Spending)
+
+    def add(self, proposal: Proposal) -> None:
+        """Count a proposal."""
+        self.proposals += 1
+        if proposal.reason is None:
+            self.kept += 1
+        else:
+            self.dropped[proposal.reason] += 1
 
     def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
@@ -157,36 +172,37 @@ def report_run(work: Path) -> Report:
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
             for proposal in screened.proposals:
-                counts = llms[proposal.llm]
-                counts.proposals += 1
-                if proposal.reason is None:
-                    counts.kept += 1
-                else:
-                    counts.dropped[proposal.reason] += 1
+                llms[proposal.llm].add(proposal)
+                if proposal.reason is not None:
                     example = example or screened.text.text_id
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
-    turned_down: Counter[str] = Counter()
-    path = work / CANDIDATES_FILE
-    if path.exists():  # a run that failed wrote no dataset
-        candidates = read_private(path).select("llms", "reason")
-        for proposers, reason in candidates.iter_rows():
-            if reason is not None:
-                turned_down[reason] += 1
-                continue
-            for name in proposers:
-                llms[name].pairs += 1
     return Report(
         texts=len(texts),
         dropped_texts=record.dropped_texts,
         llms=llms,
-        turned_down=turned_down,
+        turned_down=_count_pairs(work / CANDIDATES_FILE, llms),
         failures=failures,
         warnings=quality.warnings(),
         work=work,
         example=example or texts[0].text_id,
     )
+
+
+def _count_pairs(path: Path, llms: Mapping[str, Yield]) -> Counter[str]:
+    """Count each LLM's pairs; return the reasons of the rejected candidates."""
+    turned_down = Counter[str]()
+    if not path.exists():  # a run that failed wrote no dataset
+        return turned_down
+    candidates = read_private(path).select("llms", "reason")
+    for proposers, reason in candidates.iter_rows():
+        if reason is not None:
+            turned_down[reason] += 1
+            continue
+        for name in proposers:
+            llms[name].pairs += 1
+    return turned_down
 
 
 @dataclass(frozen=True, slots=True, repr=False)
