@@ -17,7 +17,6 @@ from llm_labeler.records import (
     POLARITIES,
     Failure,
     LabelledPair,
-    Proposal,
     StoredAnswer,
     Text,
 )
@@ -58,14 +57,6 @@ class Yield:
     pairs: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     spent: Spending = field(default_factory=Spending)
-
-    def add(self, proposal: Proposal) -> None:
-        """Count a proposal."""
-        self.proposals += 1
-        if proposal.reason is None:
-            self.kept += 1
-        else:
-            self.dropped[proposal.reason] += 1
 
     def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
@@ -172,8 +163,11 @@ def report_run(work: Path) -> Report:
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
             for proposal in screened.proposals:
-                llms[proposal.llm].add(proposal)
+                counts = llms[proposal.llm]
+                counts.proposals += 1
+                counts.kept += proposal.reason is None
                 if proposal.reason is not None:
+                    counts.dropped[proposal.reason] += 1
                     example = example or screened.text.text_id
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
