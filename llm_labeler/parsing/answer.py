@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
@@ -14,6 +15,7 @@ from llm_labeler.parsing.phrases import CORRECTS
 from llm_labeler.parsing.scripts import is_translation
 from llm_labeler.parsing.sentence import refine
 from llm_labeler.parsing.source_text import SourceText, has_words, tidy
+from llm_labeler.parsing.special_tokens import split_thought
 from llm_labeler.parsing.turns import split_turns
 from llm_labeler.parsing.wording import why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
@@ -66,11 +68,11 @@ _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _SEPARATORS = ";；,，、"  # between sentences
 
-# The kind of change before a hard negative: `negation: …`.
+# The kind of change before a hard negative: `negation: …` or `[negation] …`.
 _CHANGE_LABEL = re.compile(
-    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
-    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
+    r"(?:^|(?<=>))([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
+    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})(?:[ \t]change)?"
+    r"(?:[*_\])\"']{0,3}[ \t]{0,9}(?:[:：–—-]|(?=\n))|[\])])[*_]{0,2}\s{0,20}",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_LINE = 4000  # characters
@@ -279,31 +281,39 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
 def parse_hard_negatives(
     raw: str, *, text: str, finish: str, size: int | None
 ) -> list[Item]:
-    """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    lines = _from_json(raw[:MAX_CHARS])
-    if lines and ending_of(finish) != "refused":
-        finish = "stop"
-    lines = lines or raw
-
+    """Like `parse_answer` for negatives; each item has the kind of change that its answer names."""
     changes = {}
-    for match in _CHANGE_LABEL.finditer(lines):
-        line = lines[match.end() : match.end() + _MAX_LINE]
+    for match in _CHANGE_LABEL.finditer(raw):
+        line = raw[match.end() : match.end() + _MAX_LINE]
         sentence, _, _ = line.partition("\n")
         changes[_words_of(sentence)] = match[2].lower()
-    bare = _CHANGE_LABEL.sub(r"\1", lines)
+    _, answer = split_thought(raw[:MAX_CHARS])
+    data = read_data(answer, SourceText.of(normalize("NFC", text)))
+    for kind, sentence in _kinds_in(data.values if data else []):
+        changes[_words_of(sentence)] = kind
+
+    bare = _CHANGE_LABEL.sub(r"\1", raw)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
-    return [replace(item, change=changes.get(_words_of(item.text))) for item in items]
+    result = []
+    for item in items:
+        is_kind = item.reason == "side_field" and item.text.lower() in CHANGES
+        if not is_kind:  # which the items of the sentences have
+            result.append(replace(item, change=changes.get(_words_of(item.text))))
+    return result
 
 
-def _from_json(raw: str) -> str | None:
-    """Convert an answer that fits the schema to a list of lines; None for any other."""
-    lines = []
-    try:
-        for number, item in enumerate(json.loads(raw)["sentences"], 1):
-            lines.append(f"{number}. {item['kind']}: {tidy(item['sentence'])}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return "\n".join(lines)
+def _kinds_in(value: Any) -> Iterator[tuple[str, str]]:
+    """The kinds of change in a JSON value, with their sentences."""
+    if isinstance(value, list):
+        for element in value:
+            yield from _kinds_in(element)
+    elif isinstance(value, dict):
+        kind = str(value.get("kind")).lower()
+        sentence = value.get("sentence")
+        if kind in CHANGES and isinstance(sentence, str):
+            yield kind, sentence
+        for inner in value.values():
+            yield from _kinds_in(inner)
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:

@@ -384,6 +384,26 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish):
     assert {*reasons(sentences, finish="refusal")} == {"refusal"}
 
 
+@parametrize(
+    "raw",
+    [
+        f"<think>So.</think>1. negation: {ONE}\n2. Number change – {TWO}",
+        f"- [negation] {ONE}\n- (number) {TWO}",
+        f"**Negation:**\n{ONE}\n\n**Number:**\n{TWO}",
+        f"1. Negation\n   {ONE}\n2. Number\n   {TWO}",
+        f"| kind | sentence |\n|---|---|\n| negation | {ONE} |\n| number | {TWO} |",
+        f'Sure!\n```json\n[{{"kind": "negation", "sentence": "{ONE}"}}, '
+        f'{{"kind": "number", "sentence": "{TWO}"}}]\n```\nEnjoy!',
+    ],
+)
+def test_hard_negatives_name_their_kind_in_any_format(raw):
+    items = parse_hard_negatives(raw, text=TEXT, finish="stop", size=2)
+    assert [item for item in items if item.reason is None] == [
+        Item(ONE, change="negation"),
+        Item(TWO, change="number"),
+    ]
+
+
 def test_sentences_beyond_the_requested_size_are_dropped():
     raw = f"1. {ONE}\n2. {TWO}\n3. {THREE}"
     assert reasons(raw, size=2) == [None, None, "beyond_size"]
