@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]
     )
     names = (*settings.proposers, *settings.judges)
     providers = build_all(names, settings, call.functions)
-    remote_llms(settings, providers)
+    remote_llms(settings, providers)  # refused with local_only
     parameters = parameters_of(providers)
     record = RunRecord(
         settings, template, parameters, texts.name, texts.sha256, texts.dropped
@@ -177,7 +178,9 @@ def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
     """The record with settings that change no question."""
-    if _question_settings(settings) != _question_settings(recorded.settings):
+    asked = recorded.parameters
+    changed = _question_settings(settings, asked)
+    if changed != _question_settings(recorded.settings, asked):
         raise ConfigError(
             "task, size, samples, prompt, examples, input, llm and judge.candidates_per_call change the"
             " questions, so `label parse` can't change them; change them with `label generate`"
@@ -191,14 +194,16 @@ def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
     return replace(recorded, settings=settings)
 
 
-def _question_settings(settings: LabelSettings) -> tuple[object, ...]:
+def _question_settings(
+    settings: LabelSettings, llms: Iterable[str]
+) -> tuple[object, ...]:
     prompt = settings.prompt
     return (
         settings.task,
         settings.size,
         settings.samples,
         settings.input,
-        settings.llm,
+        [settings.llm[name] for name in llms],
         (prompt.template, prompt.examples, prompt.changes),
         settings.judge.candidates_per_call,
     )
