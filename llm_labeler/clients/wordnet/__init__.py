@@ -1,9 +1,9 @@
 """Rules over WordNet, which label without an LLM, a key or weights.
 
 ```
-text ──tagged_sentence──► TaggedSentence ──► substitutions, reorder, denials ──► Change ──annotator──► candidates
-                                             entities, roles                 ──► Change ──hard_negatives──► hard negatives
-text ──question_rules──► other questions, and questions about a passage
+text ──tagged_sentence──► TaggedSentence ──► substitutions, reorder, denials ──annotator──► candidates
+                                             entities, roles ──hard_negatives──► hard negatives
+     ──question_rules───► other questions, and questions about a passage
 ```
 HanTa tags words, lemminflect inflects them, `lexicon.tsv` is an extract of WordNet, and the `.txt` files are
 tables of phrases. The candidates are simple and few: a baseline.
