@@ -22,7 +22,7 @@ from pairkit.base.printable import holds_no_text
 from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_json_lines, read_text_lines
-from pairkit.dataset.labels import LabelRules
+from pairkit.dataset.labels import MISSING, LabelRules
 from pairkit.dataset.reading.columns import text_column
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
@@ -37,6 +37,7 @@ Values = Iterator[tuple[str, int, object]]
 
 _BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
 _LETTER = re.compile(r"[^\W\d_]")
+_PLACEHOLDER = re.compile(MISSING)
 
 PAIR = "pair_id"
 GIVEN = "given_label"
@@ -220,6 +221,8 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
         return "too_long"
     if holds_no_text(sentence):
         return "unusable_characters"
+    if _PLACEHOLDER.match(sentence):  # or invisible characters
+        return "placeholder" if sentence.isascii() else "empty"
     if len(sentence) < settings.min_chars:
         return "too_short"
     return None if _LETTER.search(sentence) else "no_letters"
