@@ -137,7 +137,12 @@ _STATED = re.compile(r"[.!。！…]\W*$")
 _INDIRECT = re.compile(
     r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
     r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
-    r"|want to|interested)\b|请|想知道|告诉|教えて|ください",
+    r"|want to|interested)\b|请|想知道|告诉|教えて|ください"
+    # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Turkish, Russian
+    r"|\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir"
+    r"|demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten"
+    r"|powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)"
+    r"|알려|설명|궁금|اشرح|أخبر|बता|समझा",
     re.IGNORECASE,
 )
 

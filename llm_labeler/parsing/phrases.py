@@ -184,10 +184,12 @@ SENTENCE_NAME = _any(
     r"|改写|答案|satz|frase",
 )
 POSITIVE = _any(
-    r"synonym|sin[óo]nim|paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
-    r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え"
+    r"s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam",
+    r"paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
+    r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え",
 )
 NEGATIVE = _any(
-    r"antonym|ant[óo]nim|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
-    r"|反対|対義"
+    r"ant[oóôò]n[iy]e?m|антоним|противополож|отрица|반대|반의|عكس|مضاد|विलोम|विपरीत|zıt ?anlam",
+    r"tegen(?:gesteld|deel)|gegens[äa]tz|przeciw|opposé|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
+    r"|反対|対義",
 )

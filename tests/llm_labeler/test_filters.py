@@ -78,6 +78,9 @@ POSITIVE = [
     kept | How many words should a personal essay have? | How long should a personal essay be?
     kept | How many words should a personal essay have? | Tell me the right length of a personal essay.
     not_a_question | 你吃饭了吗？ | 我刚刚在家吃过饭。
+    kept | Wie setze ich mein Passwort zurück? | Erkläre mir, wie das Passwort neu gesetzt wird.
+    not_a_question | Wie setze ich mein Passwort zurück? | Das Passwort wird per E-Mail neu gesetzt.
+    kept | Как сбросить пароль? | Подскажите, каким образом сбросить пароль.
     kept | The old bakery closes at six. | Certainly, happy to help today!
     # Statements and requests may begin like questions.
     kept | When it rains, we stay home. | We stay home in the rain.
