@@ -105,8 +105,10 @@ class LineReader:
         if not self.is_labelled or reason not in (None, "preamble"):
             return reason
         prefix = _PREFIX.match(self.text)
-        if prefix is None or polarity_of(prefix.group()) not in fitting:
+        if prefix is None:
             return reason
+        if polarity_of(prefix.group()) not in fitting:
+            return "other_polarity" if self.source.polarity else reason
         rest = self.text[prefix.end() :]
         if not rest:
             return reason
