@@ -10,7 +10,7 @@ from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
 from llm_labeler.parsing.sentence import quoted_sentences, refine, unquoted
 from llm_labeler.parsing.source_text import ENDED, STOP, SourceText, has_words, size_of
-from llm_labeler.parsing.wording import lead_end
+from llm_labeler.parsing.wording import lead_end, why_no_sentence
 from llm_labeler.records import Item
 
 _MARK = re.compile(
@@ -217,10 +217,20 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     if not (is_even and is_wanted) or is_quoted:
         return [(text, None)]
-    return [
-        (" ".join(sentences[n : n + width]), None)
-        for n in range(0, len(sentences), width)
-    ]
+    pieces = []
+    for start in range(0, len(sentences), width):
+        piece = " ".join(sentences[start : start + width])
+        pieces.append((piece, _why_remark(piece, source)))
+    return pieces
+
+
+def _why_remark(piece: str, source: SourceText) -> str | None:
+    """The reason of a sentence of a paragraph that is a remark; None for a rewrite."""
+    if piece.startswith(("(", "（", "[")) and source.lacks("(（["):
+        return "remark"
+    if source.is_remark(piece):
+        return "closing_note"
+    return why_no_sentence(piece, source)
 
 
 def _sentences(text: str) -> list[str]:

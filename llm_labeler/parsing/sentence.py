@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from itertools import islice, pairwise
 
@@ -34,6 +35,7 @@ _OFFERS = re.compile(
     r"|^\d{1,3}\s*[,;])$",
     re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\dA-Fa-f]{1,6}|[A-Za-z]{2,8});")  # of HTML
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
@@ -67,6 +69,8 @@ _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\
 
 def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
     """The items of one piece of an answer: an echo, its sentence, and remarks."""
+    if source.lacks("&"):
+        piece = _ENTITY.sub(lambda match: html.unescape(match[0]), piece)
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []

@@ -56,6 +56,7 @@ def reasons(raw, text=TEXT, **options):
         f"- **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}",
         f"**Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}",
         f'1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」',
+        f"1. &quot;{ONE}&quot;\n2. &#34;{TWO}&#x22;\n3. {THREE}",
         f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
         f'"{ONE}", "{TWO}", "{THREE}"',
         f"{ONE}\n---\n{TWO}\n---\n{THREE}",
@@ -123,6 +124,8 @@ def test_chinese_formats(raw):
         kept closing_note | 1. {ONE}\n\nI hope this helps!
         kept closing_note | 1. {ONE}\nLet me know if you need more.
         kept closing_note | {ONE}\n\nNote: the tense was changed.
+        kept closing_note | {ONE} I hope this helps!
+        kept remark | {ONE} (4 words)
         kept remark | 1. {ONE} (Note: the tense was changed.)
         kept sub_item kept | 1. {ONE}\n   - the tense was changed\n2. {TWO}
         preamble kept kept | 1. Synonyms:\n   - {ONE}\n   - {TWO}
