@@ -25,7 +25,7 @@ _OPENER = (
 )
 # An introduction: up to the colon, or "Sure!", "Yes, of course!".
 LEAD = _any(
-    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}{_OPENER}[^:：\n]{{0,400}}[:：](?!=)",
+    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}(?P<intro>{_OPENER}[^:：\n]{{0,400}}[:：](?!=))",
     rf"{_SURE}\b(?:[,，]\s?{_SURE}\b){{0,2}}(?:$|[!.。！]\s*)",
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")

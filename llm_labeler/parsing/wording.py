@@ -77,8 +77,12 @@ def lead_end(piece: str, source: SourceText) -> int:
     lead = source.begins(LEAD, piece)
     if lead is None:
         return 0
-    is_other = lead.group().endswith(COLONS) and not ABOUT.search(lead.group())
-    return 0 if is_other else lead.end()
+    intro = lead["intro"]
+    if intro is None:
+        return lead.end()
+    stop = STOP.search(intro)
+    is_sentence = stop is not None and source.resembles(intro[: stop.end()])
+    return 0 if is_sentence or not ABOUT.search(lead.group()) else lead.end()
 
 
 def side_of(name: str) -> str | None:
