@@ -81,8 +81,15 @@ def lead_end(piece: str, source: SourceText) -> int:
     if intro is None:
         return lead.end()
     stop = STOP.search(intro)
-    is_sentence = stop is not None and source.resembles(intro[: stop.end()])
-    return 0 if is_sentence or not ABOUT.search(lead.group()) else lead.end()
+    if stop and _may_be_rewrite(intro[: stop.end()], source):
+        return 0  # `The man plays. (Synonym used: plays)`
+    return lead.end() if ABOUT.search(lead.group()) else 0
+
+
+def _may_be_rewrite(sentence: str, source: SourceText) -> bool:
+    if ABOUT.search(sentence) or sentence.lower().startswith(("here", "below", "i")):
+        return False
+    return source.resembles(sentence) or source.is_as_long_as(sentence)
 
 
 def side_of(name: str) -> str | None:
