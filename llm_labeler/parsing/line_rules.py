@@ -164,6 +164,13 @@ class LineReader:
         return self.source.is_remark(without_label(plain, self.source))
 
     @property
+    def is_in_brackets(self) -> bool:
+        """Whether the whole line is in brackets that the source lacks."""
+        is_open = self.text.startswith(("(", "（", "["))
+        is_closed = self.text.rstrip(".").endswith((")", "）", "]"))
+        return is_open and is_closed and self.source.lacks("(（[")
+
+    @property
     def continues(self) -> bool:
         """Whether the line continues the incomplete sentence, or the refusal, above it."""
         if not self.parts:
@@ -216,6 +223,7 @@ LINE_RULES = (
         lambda at: at.has_sentence and at.is_labelled_remark,
         "closing_note",
     ),
+    LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
     LineRule("A.", lambda _: True, None),
 )
 

@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 
 from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
-from llm_labeler.parsing.sentence import quoted_sentences, refine, unquoted
+from llm_labeler.parsing.sentence import quoted_sentences, refine, split_echo, unquoted
 from llm_labeler.parsing.source_text import ENDED, STOP, SourceText, has_words, size_of
 from llm_labeler.parsing.wording import lead_end, why_no_sentence
 from llm_labeler.records import Item
@@ -215,7 +215,8 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
-    if not (is_even and is_wanted) or is_quoted:
+    has_echo, _ = split_echo(text, source)
+    if not (is_even and is_wanted) or is_quoted or has_echo:
         return [(text, None)]
     pieces = []
     for start in range(0, len(sentences), width):
@@ -226,7 +227,7 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
 
 def _why_remark(piece: str, source: SourceText) -> str | None:
     """The reason of a sentence of a paragraph that is a remark; None for a rewrite."""
-    if piece.startswith(("(", "（", "[")) and source.lacks("(（["):
+    if piece.startswith(("(", "（", "[", "—", "–")) and source.lacks("(（[—–"):
         return "remark"
     if source.is_remark(piece):
         return "closing_note"

@@ -18,7 +18,8 @@ _SURE = (
     "|はい|承知しました|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
 )
 _OPENER = (
-    r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
+    r"(?:here\b|below|another way|one (?:way|option)|to rephrase|i(?:['’]d| would)\b"
+    r"|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
     r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two"
     r"|three|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier"
     r"|folgende|aquí|voici|次の)"
@@ -32,9 +33,9 @@ COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # Words of an introduction.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
-    r"|here (?:you|they)",
+    r"|here (?:you|they)|way to (?:say|put|express)|^one option|here['’]s (?:one|another)",
     r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
-    r"|frases?\b|nim[oa]",
+    r"|frases?\b|[oóô]nim[oa]",
 )
 # Words of a remark; ignored if the text to rewrite has them.
 META = _any(

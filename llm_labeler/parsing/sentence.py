@@ -74,7 +74,7 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []
-    echo, text = _split_echo(text, source)
+    echo, text = split_echo(text, source)
     reason = why_no_sentence(text, source, in_list=True)
     if reason is not None:
         return [Item(text, reason)]
@@ -101,7 +101,7 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
     return [*items, Item(text, why_no_sentence(text, source, in_list=True)), *remarks]
 
 
-def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
+def split_echo(text: str, source: SourceText) -> tuple[str, str]:
     """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
     stem = source.text.rstrip(".!?。！？")
     beginning = text[: 60 + len(source.text)]
@@ -204,8 +204,10 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     ]
     if not matches or len(matches[0].group()) >= len(text) - 2:
         return []
-    before = text[: matches[0].start()].rstrip(" *_(-–—•")
-    if before and not _OFFERS.search(before):
+    first, *_ = matches
+    before = text[: first.start()].rstrip(" *_(-–—•")
+    is_echo = source.equals(first.group().strip('"“”„「」«»* '))
+    if before and not is_echo and not _OFFERS.search(before):
         return []
 
     items = []
