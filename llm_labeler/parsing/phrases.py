@@ -39,9 +39,10 @@ ABOUT = _any(
 )
 # Words of a remark; ignored if the text to rewrite has them.
 META = _any(
-    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
+    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey(?:s|ed|ing)?\b"
     r"|emphasi[sz])",
-    r"\b(?:preserv|sentence)|\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
+    r"\bpreserv(?:e[sd]?|ing) (?:the|its|all|both)\b|\bsentence",
+    r"\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
     r"\b(?:passive|active) voice|\b(?:this|these|both|each) (?:version|option|variation|phrase|word|verb"
     r"|one)\b",
     r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"

@@ -65,6 +65,7 @@ def reasons(raw, text=TEXT, **options):
         f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
         f"{ONE}<br>{TWO}<br/>{THREE}",
         f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
+        f"<1>{ONE}</1>\n<2>{TWO}</2>\n<3>{THREE}</3>",
         f"['{ONE}', '{TWO}', '{THREE}',]",
         f"[“{ONE}”, “{TWO}”, “{THREE}”]",
         f'["{ONE}", "{TWO}", "{THREE}"',
