@@ -16,7 +16,7 @@ _PUBLIC_NAMES = {
     "llm_labeler.clients.llms": "Llm Llms",
     "llm_labeler.judging.scoring": "ScoreReport ScoreRow",
     "llm_labeler.records": "CallFailed",
-    "llm_labeler.runs.assemble": "Labelled",
+    "llm_labeler.runs.run_result": "Labelled",
     "llm_labeler.runs.judge_pairs": "JudgedPairs",
     "llm_labeler.runs.label_plan": "Estimate Plan",
     "llm_labeler.runs.run_report": "Report Shown Yield",

@@ -22,15 +22,13 @@ from pairkit.base.cli.options import (
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from llm_labeler.clients.llms import LlmFunction, Llms
+    from llm_labeler.clients.llms import Llms
     from llm_labeler.judging.scoring import ScoreReport
-    from llm_labeler.runs.arguments import LlmsGiven
-    from llm_labeler.runs.assemble import Labelled
+    from llm_labeler.runs.arguments import LabelCall, LlmsGiven
     from llm_labeler.runs.judge_pairs import JudgedPairs
-    from llm_labeler.runs.label import AskOptions
     from llm_labeler.runs.label_plan import Plan
     from llm_labeler.runs.run_report import Report, Shown
-    from llm_labeler.settings import LabelSettings
+    from llm_labeler.runs.run_result import Labelled
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -160,20 +158,8 @@ def generate(request: GenerateRequest) -> Labelled:
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
     from llm_labeler.runs import label as _label
-    from pairkit.base.settings import argument
 
-    settings, functions = _settings_and_functions(request)
-    return _label.generate(
-        request.data,
-        argument("out", request.out, Path),
-        argument("work", request.work, Path | None),
-        settings,
-        functions,
-        columns=argument("columns", request.columns, dict[str, str] | None),
-        options=_ask_options(request),
-        fresh=request.fresh,
-        progress=request.progress,
-    )
+    return _label.generate(_checked(request))
 
 
 @takes(GenerateRequest, same_texts=generate)
@@ -192,17 +178,8 @@ def plan(request: GenerateRequest) -> Plan:
         (2, 4, True)
     """
     from llm_labeler.runs import label as _label
-    from pairkit.base.settings import argument
 
-    settings, functions = _settings_and_functions(request)
-    return _label.plan(
-        request.data,
-        argument("out", request.out, Path),
-        argument("work", request.work, Path | None),
-        settings,
-        functions,
-        columns=argument("columns", request.columns, dict[str, str] | None),
-    )
+    return _label.plan(_checked(request))
 
 
 @options(_SETTINGS, aggregation=replace(options["aggregation"], main=True))
@@ -287,41 +264,36 @@ def judge(request: JudgeRequest) -> JudgedPairs:
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.judge_pairs import judge_pairs
-    from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    settings, functions = _settings_and_functions(request)
-    return judge_pairs(
-        request.data,
-        argument("out", request.out, Path),
-        argument("work", request.work, Path | None),
-        settings,
-        functions,
-        columns=request.columns,
-        rules=label_rules(request.labels, request.label_range),
-        options=_ask_options(request),
-        fresh=request.fresh,
-        progress=request.progress,
-    )
+    rules = label_rules(request.labels, request.label_range)
+    return judge_pairs(_checked(request), rules)
 
 
-def _settings_and_functions(
-    request: GenerateRequest | JudgeRequest,
-) -> tuple[LabelSettings, dict[str, LlmFunction]]:
-    from llm_labeler.runs.arguments import read_arguments
+def _checked(request: GenerateRequest | JudgeRequest) -> LabelCall:
+    """Check the arguments of a request, and merge its settings."""
+    from llm_labeler.runs.arguments import LabelCall, read_arguments
+    from pairkit.base.settings import argument
+    from pairkit.base.system.folders import check_apart, work_beside
 
-    return read_arguments(
+    out = argument("out", request.out, Path)
+    work = argument("work", request.work, Path | None) or work_beside(out)
+    check_apart(out, work)
+    settings, functions = read_arguments(
         request.flags(), config=request.config, settings=request.settings
     )
-
-
-def _ask_options(request: GenerateRequest | JudgeRequest) -> AskOptions:
-    from llm_labeler.runs.label import AskOptions
-
-    return AskOptions(
+    return LabelCall(
+        source=request.data,
+        out=out,
+        work=work,
+        columns=argument("columns", request.columns, dict[str, str] | None),
+        settings=settings,
+        functions=functions,
         batch=request.batch,
-        retry_failed=request.retry_failed,
         keep_going=request.keep_going,
+        retry_failed=request.retry_failed,
+        fresh=request.fresh,
+        progress=request.progress,
     )
 
 

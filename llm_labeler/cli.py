@@ -12,8 +12,8 @@ from pairkit.base.cli.terminal import next_step
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from llm_labeler.runs.assemble import Labelled
     from llm_labeler.runs.judge_pairs import JudgedPairs
+    from llm_labeler.runs.run_result import Labelled
 
 app = application(
     "label",

@@ -29,15 +29,7 @@ from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line
 
 # Fields that `extra` must not set.
-_RESERVED = {
-    "model",
-    "messages",
-    "n",
-    "stream",
-    "max_tokens",
-    "max_completion_tokens",
-    "headers",
-}
+_RESERVED = {"model", "messages", "n", "stream", "headers", *LIMIT_NAMES}
 _SECRET = re.compile(
     r'"([^"]*(?:(?:api|access|secret|private)[_-]?key|token|secret|password|authorization))":',
     re.IGNORECASE,

@@ -66,7 +66,6 @@ _WORD_KEYS = (
     "judgment",
     "word",
 )
-_QUESTION_KEYS = ("text", "sentences")  # of a repeated question
 
 Words = tuple[str, ...]
 _NON_WORD = re.compile(r"[\W_]*")
@@ -235,17 +234,20 @@ def _value_claims(value: Any, size: int, depth: int) -> Iterator[Claim]:
 def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
     number = _field(fields, _NUMBER_KEYS)
     word = _field(fields, _WORD_KEYS)
+    if size == 1 and number is None and isinstance(word, str):
+        number = 1
     if number is not None and word is not None:
         parsed = _number(number)
         if parsed is not None:
             yield parsed, _word(word)
         return
+    is_question = _field(fields, ("text",)) is not None  # the repeated question
     for key, value in fields:
         parsed = _number(key)
         if parsed is not None:
             verdict = _field(value, _WORD_KEYS) if isinstance(value, _Object) else value
             yield parsed, _word(verdict)
-        elif key.lower() not in _QUESTION_KEYS:
+        elif not (is_question and key.lower() == "sentences"):
             yield from _value_claims(value, size, depth - 1)
 
 

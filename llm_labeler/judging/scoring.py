@@ -57,8 +57,14 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     """Classify gold labels as `same` or not; leave out pairs with different labels."""
     labels = rows["label"].cast(pl.Float64)
     graded = not labels.is_in([0.0, 1.0]).all()
+    highest = max(labels, default=1.0)
     if threshold is None:
         threshold = _middle(labels) if graded else 0.5
+    elif threshold > max(highest, 1.0):
+        raise DataError(
+            f"--gold-threshold={threshold:g}: the highest gold label is {highest:g}, so no"
+            " pair would have the same meaning; give a lower one"
+        )
     gold = rows.select("text1", "text2").with_columns(
         label=labels,
         same=labels >= threshold,
@@ -288,7 +294,9 @@ def score_candidates(
     matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
     rows: list[ScoreRow] = []
     for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
-        rows += _rows("llm", llm, _as_proposed(matched, llm), gold_pairs.graded)
+        own = [scored for scored in matched if llm in scored.candidate.llms]
+        as_proposed = _by_aggregation(own, "union", settings, judges)
+        rows += _rows("llm", llm, as_proposed, gold_pairs.graded)
     skipped = {}
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.is_judged and not judges:
@@ -344,17 +352,6 @@ def _rows(
             kappa=kappa.value,
             spearman=correlation,
         )
-
-
-def _as_proposed(matched: list[ScoredCandidate], llm: str) -> list[_Labelled]:
-    """One LLM's proposals, each labelled with the polarity that it was proposed as."""
-    labelled = []
-    for scored in matched:
-        if llm in scored.candidate.llms:
-            polarity = scored.candidate.polarity
-            as_proposed = float(polarity == "positive")
-            labelled.append(_Labelled(scored.same, scored.grade, polarity, as_proposed))
-    return labelled
 
 
 def _by_aggregation(

@@ -6,6 +6,7 @@ special_tokens  removes reasoning, and tokens of chat templates by their form
 data            JSON, malformed or truncated JSON, Markdown tables
 lines           lists, headings, plain lines
 sentence        removes label, markup, quotes and remarks of one sentence
+wording         recognises headings, remarks and refusals by their words
 phrases         patterns of introductions, comments and refusals
 filters         compares sentences with their texts
 ```

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
-from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
+from llm_labeler.parsing.phrases import CORRECTS
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import (
-    SourceText,
-    has_words,
-    names_answer,
-    refine,
-    tidy,
-    why_no_sentence,
-)
-from llm_labeler.parsing.special_tokens import (
-    split_at_tokens,
-    split_thought,
-    without_tokens,
-)
+from llm_labeler.parsing.sentence import refine
+from llm_labeler.parsing.source_text import SourceText, has_words, tidy
+from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_turns
+from llm_labeler.parsing.wording import why_no_sentence
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
@@ -73,53 +66,13 @@ _SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f\u3000"), " ")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
-_RULES = "#*_>-|` \t\n"
-# Characters of a line that are searched for the beginning of a turn.
-_MAX_OPENING = 2000
-_OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
-
-_FINAL = re.compile(
-    r"^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
-    r"|output|sentence|version"
-    r"|list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b"
-    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})(?:[:：]"
-    r"|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-_ROLE = r"(?:human|user|instructions?|system|customer|用户|人类)"
-# A new turn at the start of a line; `_WITHIN`: after a sentence in the same line.
-_TURN = re.compile(
-    rf"(?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user"
-    rf"|assistant|model|human)$"
-    r"|you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem"
-    r"|question|query|input)"
-    r"(?: ?#?\d{1,3} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{1,3} ?[.:]"
-    r"|[:：])"
-    r"|(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move"
-    r"|continue|give"
-    r"|generate|write|rewrite)\b[^\n]{0,60}\b(?:another|next|same|more|following|again)\b"
-    r"|(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{0,30}[:：])",
-    re.IGNORECASE,
-)
-_WITHIN = re.compile(
-    r"(?<=[.!?。\"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN"
-    r"|Human|ASSISTANT"
-    r"|Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)"
-    r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
-)
-_SENTENCE = re.compile(
-    r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*",
-    re.IGNORECASE,
-)
 _SEPARATORS = ";；,，、"  # between sentences
 
-# The kind of change before a hard negative: `negation: …`.
+# The kind of change before a hard negative: `negation: …` or `[negation] …`.
 _CHANGE_LABEL = re.compile(
-    r"^([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})"
-    r"(?:[ \t]change)?[*_\])\"']{0,3}[ \t]{0,9}[:：–—-][*_]{0,2}[ \t]{0,9}",
+    r"(?:^|(?<=>))([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
+    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})(?:[ \t]change)?"
+    r"(?:[*_\])\"']{0,3}[ \t]{0,9}(?:[:：–—-]|(?=\n))|[\])])[*_]{0,2}\s{0,20}",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_LINE = 4000  # characters
@@ -135,7 +88,7 @@ def parse_answer(
 ) -> list[Item]:
     """The sentences of an answer, and its other parts with reasons, in order."""
     source = SourceText.of(normalize("NFC", text), size, polarity)
-    before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
+    before, answer, tail = split_turns(_plain(raw[:MAX_CHARS]), source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
 
     items = before + _read_answer(answer, source)
@@ -262,111 +215,6 @@ def _outside(text: str, source: SourceText) -> list[Item]:
     return items
 
 
-def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
-    """Split into items before the answer, the answer, and turns that the model invented after it."""
-
-    def is_answer(text: str) -> bool:
-        return source.lacks("<") and any(
-            _is_sentence(line, source) for line in text.split("\n")
-        )
-
-    thought, rest = split_thought(raw, is_answer)
-    finals = list(_FINAL.finditer(rest)) if source.lacks(_FINAL) else []
-    if finals and finals[-1].start():
-        last = finals[-1]
-        thought += rest[: last.start()]
-        rest = rest[last.end() :]
-
-    question, answer, tail = split_at_tokens(rest, source)
-    bare = answer.lstrip(_RULES)
-    first_line, _, _ = bare.partition("\n")
-    if source.begins(ECHO, first_line[:_MAX_OPENING]) or source.begins(
-        _TURN, bare[:_MAX_OPENING]
-    ):
-        for match in _OPENING.finditer(bare):
-            head = HEAD.match(bare, match.end())
-            if head and match.start():
-                question += bare[: match.start()]
-                answer = bare[head.end() :]
-                break
-
-    end = _turn_end(answer, source)
-    before = [
-        Item(tidy(without_tokens(thought)), "thinking"),
-        Item(tidy(question), "echo"),
-    ]
-    return (
-        [item for item in before if has_words(item.text)],
-        answer[:end],
-        answer[end:] + tail,
-    )
-
-
-def _turn_end(text: str, source: SourceText) -> int:
-    """Index where the answer ends and an invented turn begins: a question after a sentence."""
-    has_sentence = False
-    offset = 0
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        bare = line[:_MAX_OPENING].strip(_RULES)
-        may_open = bare and (
-            has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare))
-        )
-        if may_open and _opens_turn(
-            line.strip(), bare, lines[number + 1 : number + 4], source
-        ):
-            return offset
-        match = _WITHIN.search(line)
-        if match is not None and match.start() and source.lacks(_WITHIN):
-            has_sentence = has_sentence or _is_sentence(line[: match.start()], source)
-            question = line[match.end() : match.end() + 400]
-            if has_sentence and not _is_about_source(question, source):
-                return offset + match.start()
-        has_sentence = has_sentence or _is_sentence(line, source)
-        offset += len(line) + 1
-    return len(text)
-
-
-def _is_sentence(line: str, source: SourceText) -> bool:
-    piece = tidy(line[:_MAX_OPENING].strip(_RULES))
-    if LABEL.match(piece):
-        _, _, rest = piece.partition(":")
-        piece = rest or piece
-    if not has_words(piece) or _SENTENCE.match(piece):
-        return False
-    return why_no_sentence(piece, source) is None
-
-
-def _is_about_source(question: str, source: SourceText) -> bool:
-    """Whether a question is about the text that was asked about."""
-    match = ECHO.match(question) or _SENTENCE.match(question)
-    if match is None:
-        return False
-    about = question[match.end() :].strip("\"'“”「」*_ ").casefold()
-    return about != "" and about.startswith(source.text[:40].casefold())
-
-
-def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> bool:
-    """Whether a line below a sentence begins another turn."""
-    if source.begins(_TURN, bare) or source.begins(_TURN, line):
-        return True
-    match = source.begins(ECHO, bare) or source.begins(_SENTENCE, bare)
-    if match is None or _is_about_source(bare, source):
-        return False
-    if _SENTENCE.match(bare) is None:
-        return True
-    question = bare[match.end() :]
-    after = next(filter(None, (line.strip(_RULES) for line in below)), "")
-    is_answered = (
-        after.endswith((":", "："))
-        or HEAD.match(after) is not None
-        or after.startswith(("[", "{"))
-        or names_answer(after)
-        or names_answer(question)
-    )
-    return has_words(question) and is_answered
-
-
 def _drop_before_correction(items: list[Item]) -> list[Item]:
     """Drop the sentences before a correction, if there are others behind it."""
     kept = _kept(items)
@@ -433,31 +281,39 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
 def parse_hard_negatives(
     raw: str, *, text: str, finish: str, size: int | None
 ) -> list[Item]:
-    """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    lines = _from_json(raw[:MAX_CHARS])
-    if lines and ending_of(finish) != "refused":
-        finish = "stop"
-    lines = lines or raw
-
+    """Like `parse_answer` for negatives; each item has the kind of change that its answer names."""
     changes = {}
-    for match in _CHANGE_LABEL.finditer(lines):
-        line = lines[match.end() : match.end() + _MAX_LINE]
+    for match in _CHANGE_LABEL.finditer(raw):
+        line = raw[match.end() : match.end() + _MAX_LINE]
         sentence, _, _ = line.partition("\n")
         changes[_words_of(sentence)] = match[2].lower()
-    bare = _CHANGE_LABEL.sub(r"\1", lines)
+    _, answer = split_thought(raw[:MAX_CHARS])
+    data = read_data(answer, SourceText.of(normalize("NFC", text)))
+    for kind, sentence in _kinds_in(data.values if data else []):
+        changes[_words_of(sentence)] = kind
+
+    bare = _CHANGE_LABEL.sub(r"\1", raw)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
-    return [replace(item, change=changes.get(_words_of(item.text))) for item in items]
+    result = []
+    for item in items:
+        is_kind = item.reason == "side_field" and item.text.lower() in CHANGES
+        if not is_kind:  # which the items of the sentences have
+            result.append(replace(item, change=changes.get(_words_of(item.text))))
+    return result
 
 
-def _from_json(raw: str) -> str | None:
-    """Convert an answer that fits the schema to a list of lines; None for any other."""
-    lines = []
-    try:
-        for number, item in enumerate(json.loads(raw)["sentences"], 1):
-            lines.append(f"{number}. {item['kind']}: {tidy(item['sentence'])}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return "\n".join(lines)
+def _kinds_in(value: Any) -> Iterator[tuple[str, str]]:
+    """The kinds of change in a JSON value, with their sentences."""
+    if isinstance(value, list):
+        for element in value:
+            yield from _kinds_in(element)
+    elif isinstance(value, dict):
+        kind = str(value.get("kind")).lower()
+        sentence = value.get("sentence")
+        if kind in CHANGES and isinstance(sentence, str):
+            yield kind, sentence
+        for inner in value.values():
+            yield from _kinds_in(inner)
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:

@@ -110,7 +110,17 @@ _NEGATING_WORDS = (
     "nearly if or can could may might must should will would stop cease quit fail lack refuse deny avoid "
     "prevent forbid reject false untrue wrong myth doubt unlikely impossible absence absent empty free "
     "far anything opposite contrary claim pretend incorrect remain impression zero supposedly allegedly "
-    "fake former once nicht kein keine nie ohne ne pas jamais sans sin nunca non niet geen"
+    "fake former once "
+    # German, Dutch, French, Spanish, Italian, Portuguese, Romanian
+    "nicht kein keine keinen niemand nichts nie ohne niet geen nooit zonder ne pas jamais sans aucun "
+    "sin nunca jamás nada nadie ningún non mai senza nessuno não sem ninguém nenhum nu fără "
+    # Scandinavian and Slavic languages, Finnish, Hungarian, Turkish, Greek, Albanian, Basque
+    "inte icke ikke ikkje aldrig aldri utan uten uden ingen ekki nie bez nigdy není nikdy nije nisu "
+    "не ни нет без никогда ні немає ei eivät emme ette ilman nem nincs nélkül değil yok hiç "
+    "δεν δε μη μην όχι χωρίς ποτέ nuk ez "
+    # Arabic, Hebrew, Persian, Urdu, Hindi and its neighbours, Korean, Indonesian, Vietnamese
+    "لا لم لن ليس ليست ما غير بدون دون לא אין בלי אל نه نیست بدون نہیں नहीं न मत बिना नाही না নেই "
+    "안 못 않 tidak bukan tanpa jangan không chẳng chưa đừng"
 )
 _NEGATING = frozenset(map(stem, _NEGATING_WORDS.split()))
 _MARKUP_SIGNS = frozenset("/@<[&")
@@ -121,12 +131,18 @@ _ASKING = re.compile(
     r"|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$")
+_ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$|[α-ώ];")
+_STATED = re.compile(r"[.!。！…]\W*$")
 # An indirect question: `Tell me how …`, `I wonder whether …`.
 _INDIRECT = re.compile(
     r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
     r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
-    r"|want to|interested)\b|请|想知道|告诉|教えて|ください",
+    r"|want to|interested)\b|请|想知道|告诉|教えて|ください"
+    # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Turkish, Russian
+    r"|\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir"
+    r"|demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten"
+    r"|powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)"
+    r"|알려|설명|궁금|اشرح|أخبر|बता|समझा",
     re.IGNORECASE,
 )
 
@@ -261,13 +277,16 @@ def shared(candidate: str, text: str) -> float:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence has a question mark or begins like a question."""
-    return _ASKED.search(sentence) is not None or _ASKING.match(sentence) is not None
+    """Whether a sentence has a question mark, or begins like a question without a full stop."""
+    if _ASKED.search(sentence):
+        return True
+    return _ASKING.match(sentence) is not None and not _STATED.search(sentence)
 
 
 def asks(sentence: str) -> bool:
-    """Whether a sentence is a direct or indirect question."""
-    return is_question(sentence) or _INDIRECT.search(sentence) is not None
+    """Whether a sentence may be a direct or indirect question."""
+    patterns = (_ASKED.search, _ASKING.match, _INDIRECT.search)
+    return any(pattern(sentence) for pattern in patterns)
 
 
 def _content(sentence: str) -> frozenset[str]:

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import LABEL
-from llm_labeler.parsing.sentence import (
-    ENDED,
-    SourceText,
-    has_words,
+from llm_labeler.parsing.sentence import without_emphasis, without_label
+from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
+from llm_labeler.parsing.wording import (
     is_heading,
     polarity_of,
     side_of,
-    size_of,
-    tidy,
     why_no_sentence,
-    without_emphasis,
-    without_label,
 )
 from llm_labeler.records import Polarity
 
@@ -61,6 +56,8 @@ class LineReader:
         self.source = source
         self.marked = [line for line in lines if line.mark]
         self.numbers = [line for line in self.marked if line.mark == "number"]
+        # Without the first line, whose indent is lost.
+        self.list_indent = min((line.indent for line in self.marked[1:]), default=0)
         texts = [line.text for line in self.marked or lines]
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
         labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
@@ -70,6 +67,7 @@ class LineReader:
         # The lines of each text, with its reason.
         self.parts: list[tuple[list[str], str | None]] = []
         self.has_sentence = False
+        self.sentence_indent: int | None = None  # of the last sentence below a heading
         self.is_title = False  # whether a heading is above, or a mark without text
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index = 0
@@ -84,11 +82,12 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
-            introduces = self.line.mark and self.text.endswith((":", "："))
+            introduces = self.line.mark and self.introduces
             may_be_heading = introduces or reason in ("preamble", "closing_note")
             if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
+                self.sentence_indent = None
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
@@ -99,13 +98,17 @@ class LineReader:
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
         fitting = (None, self.source.polarity)
         label = LABEL.match(self.text)
-        if self.has_polarity and label and polarity_of(label.group()) not in fitting:
-            reason = "other_polarity"
+        if label and label.end() < len(self.text):  # else a heading
+            stated = polarity_of(label.group())
+            if self.has_polarity and stated not in fitting:
+                reason = "other_polarity"
         if not self.is_labelled or reason not in (None, "preamble"):
             return reason
         prefix = _PREFIX.match(self.text)
-        if prefix is None or polarity_of(prefix.group()) not in fitting:
+        if prefix is None:
             return reason
+        if polarity_of(prefix.group()) not in fitting:
+            return "other_polarity" if self.source.polarity else reason
         rest = self.text[prefix.end() :]
         if not rest:
             return reason
@@ -122,8 +125,27 @@ class LineReader:
             return
         is_plain = not self.line.mark and outcome in (None, "outside_list")
         self.is_title = self.is_title and self.line.mark != "number" and not is_plain
-        self.has_sentence = self.has_sentence or outcome is None
+        if outcome is None:
+            self.has_sentence = True
+            self.sentence_indent = self.line.indent
         self.parts.append(([self.text], outcome))
+
+    @property
+    def introduces(self) -> bool:
+        """Whether the line ends with a colon, or is a label above a deeper list."""
+        if self.text.endswith((":", "：")):
+            return True
+        below = self.lines[self.index + 1 : self.index + 2]
+        is_above_deeper = any(line.indent > self.line.indent for line in below)
+        label = self.text.strip("*_ ")
+        return is_above_deeper and LABEL.fullmatch(f"{label}:") is not None
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether this is a bullet below a sentence that is a bullet itself."""
+        if self.line.mark != "bullet" or self.sentence_indent is None:
+            return False
+        return self.line.indent > max(self.list_indent, self.sentence_indent)
 
     @property
     def in_numbers(self) -> bool:
@@ -140,6 +162,13 @@ class LineReader:
         """Whether the line without a label is about words or sentences."""
         plain = without_emphasis(self.text, self.source)
         return self.source.is_remark(without_label(plain, self.source))
+
+    @property
+    def is_in_brackets(self) -> bool:
+        """Whether the whole line is in brackets that the source lacks."""
+        is_open = self.text.startswith(("(", "（", "["))
+        is_closed = self.text.rstrip(".").endswith((")", "）", "]"))
+        return is_open and is_closed and self.source.lacks("(（[")
 
     @property
     def continues(self) -> bool:
@@ -182,6 +211,7 @@ LINE_RULES = (
         lambda at: at.in_numbers and at.source.is_remark(at.text),
         "sub_item",
     ),
+    LineRule("- A.\n- B.\n  - C.", lambda at: at.is_nested, "sub_item"),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
     LineRule(
@@ -193,6 +223,7 @@ LINE_RULES = (
         lambda at: at.has_sentence and at.is_labelled_remark,
         "closing_note",
     ),
+    LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
     LineRule("A.", lambda _: True, None),
 )
 

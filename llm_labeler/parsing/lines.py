@@ -8,17 +8,9 @@ from itertools import islice, pairwise
 
 from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
-from llm_labeler.parsing.sentence import (
-    ENDED,
-    STOP,
-    SourceText,
-    has_words,
-    lead_end,
-    quoted_sentences,
-    refine,
-    size_of,
-    unquoted,
-)
+from llm_labeler.parsing.sentence import quoted_sentences, refine, split_echo, unquoted
+from llm_labeler.parsing.source_text import ENDED, STOP, SourceText, has_words, size_of
+from llm_labeler.parsing.wording import lead_end, why_no_sentence
 from llm_labeler.records import Item
 
 _MARK = re.compile(
@@ -43,7 +35,10 @@ _SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
-_TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>")
+# Not the parameter of a type: `List<String>`.
+_TAG = re.compile(
+    r"(?:</?[a-z]|(?<!\w)</?[A-Z])[\w-]{0,30}(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
+)
 
 
 def read_lines(text: str, source: SourceText) -> list[Item]:
@@ -220,12 +215,23 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
-    if not (is_even and is_wanted) or is_quoted:
+    has_echo, _ = split_echo(text, source)
+    if not (is_even and is_wanted) or is_quoted or has_echo:
         return [(text, None)]
-    return [
-        (" ".join(sentences[n : n + width]), None)
-        for n in range(0, len(sentences), width)
-    ]
+    pieces = []
+    for start in range(0, len(sentences), width):
+        piece = " ".join(sentences[start : start + width])
+        pieces.append((piece, _why_remark(piece, source)))
+    return pieces
+
+
+def _why_remark(piece: str, source: SourceText) -> str | None:
+    """The reason of a sentence of a paragraph that is a remark; None for a rewrite."""
+    if piece.startswith(("(", "（", "[", "—", "–")) and source.lacks("(（[—–"):
+        return "remark"
+    if source.is_remark(piece):
+        return "closing_note"
+    return why_no_sentence(piece, source)
 
 
 def _sentences(text: str) -> list[str]:

@@ -18,29 +18,31 @@ _SURE = (
     "|はい|承知しました|natürlich|gerne?|klar|¡?claro|por supuesto|bien sûr|certainement|d['’]accord)"
 )
 _OPENER = (
-    r"(?:here\b|below|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
+    r"(?:here\b|below|another way|one (?:way|option)|to rephrase|i(?:['’]d| would)\b"
+    r"|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the"
     r"|your)|some|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)|(?:two"
     r"|three|four|five|\d{1,3})\b|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能|hier"
     r"|folgende|aquí|voici|次の)"
 )
-# An introduction: up to the colon, or "Sure!".
+# An introduction: up to the colon, or "Sure!", "Yes, of course!".
 LEAD = _any(
-    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)",
-    rf"{_SURE}\b(?:$|[!.。！]\s*)",
+    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}(?P<intro>{_OPENER}[^:：\n]{{0,400}}[:：](?!=))",
+    rf"{_SURE}\b(?:[,，]\s?{_SURE}\b){{0,2}}(?:$|[!.。！]\s*)",
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # Words of an introduction.
 ABOUT = _any(
     r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat"
-    r"|here (?:you|they)",
+    r"|here (?:you|they)|way to (?:say|put|express)|^one option|here['’]s (?:one|another)",
     r"句|义词|改写|如下|以下|意思|文です|言い換え|次の|s[äa]tze?\b|umformulier|gegenteil|oraci[oó]n"
-    r"|frases?\b|nim[oa]",
+    r"|frases?\b|[oóô]nim[oa]",
 )
 # Words of a remark; ignored if the text to rewrite has them.
 META = _any(
-    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey"
+    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey(?:s|ed|ing)?\b"
     r"|emphasi[sz])",
-    r"\b(?:preserv|sentence)|\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
+    r"\bpreserv(?:e[sd]?|ing) (?:the|its|all|both)\b|\bsentence",
+    r"\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
     r"\b(?:passive|active) voice|\b(?:this|these|both|each) (?:version|option|variation|phrase|word|verb"
     r"|one)\b",
     r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定|同義|対義|表現|言い換え|\b(?:bedeutung|gegenteil"
@@ -184,10 +186,12 @@ SENTENCE_NAME = _any(
     r"|改写|答案|satz|frase",
 )
 POSITIVE = _any(
-    r"synonym|sin[óo]nim|paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
-    r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え"
+    r"s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam",
+    r"paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent"
+    r"|\bpositives?\b|umformulier|同义|近义|意思相同|同義|同じ意味|言い換え",
 )
 NEGATIVE = _any(
-    r"antonym|ant[óo]nim|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
-    r"|反対|対義"
+    r"ant[oóôò]n[iy]e?m|антоним|противополож|отрица|반대|반의|عكس|مضاد|विलोम|विपरीत|zıt ?anlam",
+    r"tegen(?:gesteld|deel)|gegens[äa]tz|przeciw|opposé|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict|gegenteil|反义|相反|否定"
+    r"|反対|対義",
 )

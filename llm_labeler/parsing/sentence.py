@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import re
-from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from llm_labeler.parsing.phrases import (
-    ABOUT,
-    BOLD_LABEL,
-    CLOSING,
-    COUNTED,
-    ECHO,
-    ECHO_NAME,
-    LABEL,
-    LEAD,
-    META,
-    NEGATIVE,
-    NOTE,
-    NOTHING,
-    POSITIVE,
-    REFUSAL,
-    SENTENCE_NAME,
-    SIDE_NAME,
-    THINKS,
+from llm_labeler.parsing.phrases import BOLD_LABEL, LABEL, NOTE
+from llm_labeler.parsing.scripts import is_translation
+from llm_labeler.parsing.source_text import (
+    ENDED,
+    STOP,
+    SourceText,
+    has_words,
+    size_of,
+    tidy,
 )
-from llm_labeler.parsing.scripts import UNSPACED, fold, is_translation, words
-from llm_labeler.records import Item, Polarity
+from llm_labeler.parsing.wording import COLONS, why_no_sentence
+from llm_labeler.records import Item
 
-ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
-STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])"
-    r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
-    r"|[。！？](?![\"”’」』)])"
-)
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
 _LINK = re.compile(
     r"[\s\"”'’」*_.!?。)]*(?:(?:vs\.?|versus|becomes?|to|into|变成|改为"
@@ -50,37 +35,27 @@ _OFFERS = re.compile(
     r"|^\d{1,3}\s*[,;])$",
     re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\dA-Fa-f]{1,6}|[A-Za-z]{2,8});")  # of HTML
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
-_CLOSER = {
-    "“": "”",
-    "„": "“",
-    "「": "」",
-    "『": "』",
-    "«": "»",
-    "‘": "’",
-    '"': '"',
-    "'": "'",
-    "`": "`",
-}
-# Emphasis, and the products and powers that are none, in the group.
+_CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
+# Emphasis with its words, or one end of it: the other may be before the mark of a list
+# or cut off. Not products, `count(*)`, `*.txt` or `two **kwargs`.
 _STARS = re.compile(
-    r"((?<=\d)\*{1,2}(?=\d|[A-Za-z]\b)|(?<=\b[A-Za-z])\*(?=\d|[A-Za-z]\b))"
-    r"|\*{1,3}(?=\S)|(?<=\S)\*{1,3}"
+    r"(?<![A-Za-z\d_*])(\*{1,3})(?=[\w\"“'‘「(\[¿¡])([^*]*[^\s*])\1(?![A-Za-z\d_*])"
+    r"|^\*{2,3}(?=[^\s*])|(?<=[^\s*])\*{2,3}$"
 )
 _UNDERSCORES = re.compile(r"(_{1,3})([^_](?:.*[^_])?)\1")
 # An underscore at the beginning or end of a word.
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_OPENERS = {")": "(", "）": "（", "]": "[", "】": "【", "}": "{"}
+_OPENERS = dict(zip(")）]】}", "(（[【{", strict=True))
 _BEHIND = re.compile(
     r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+"
     r"|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
 )
 _MAX_MATCHES = 12  # in one line
 _MAX_LAYERS = 5  # of quotes, labels and remarks around a sentence
-_MAX_HEADING_WORDS = 12
 _MAX_LABEL_WORDS = 6
-_COLONS = (":", "：")
 _DASHES = "-–—~"
 _BRACKET_IN_FRONT = re.compile(
     r"(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|【[^【】\n]{1,40}】)[:：\s]*"
@@ -92,162 +67,14 @@ _ANY_EMOJI = re.compile(_EMOJI)
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
-def side_of(name: str) -> str | None:
-    """The reason to drop the value of a JSON key or a column.
-
-    "" if the value is a sentence, None if that is unknown.
-    """
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
-    if ECHO_NAME.match(plain):
-        return "echo"
-    if SIDE_NAME.match(plain):
-        return "side_field"
-    return "" if SENTENCE_NAME.search(plain) else None
-
-
-def polarity_of(name: str) -> Polarity | None:
-    """The polarity that a name or heading states; None for neither or both."""
-    is_positive = POSITIVE.search(name[:200]) is not None
-    is_negative = NEGATIVE.search(name[:200]) is not None
-    if is_positive == is_negative:
-        return None
-    return "positive" if is_positive else "negative"
-
-
-def tidy(piece: str) -> str:
-    """Collapse white space."""
-    return " ".join(piece.split())
-
-
-def has_words(piece: str) -> bool:
-    """Whether a piece has a letter or a digit."""
-    return any(map(str.isalnum, piece))
-
-
-def size_of(piece: str) -> int:
-    """Length in words, or in characters for scripts without spaces."""
-    if piece.isascii():
-        return len(piece.split())
-    spaced, unspaced = UNSPACED.subn(" ", piece)
-    return len(spaced.split()) + unspaced
-
-
-@dataclass(frozen=True, slots=True)
-class SourceText:
-    """The text asked about, and the number and polarity of the requested sentences."""
-
-    text: str
-    folded: str
-    words: frozenset[str]
-    size: int
-    wanted: int | None
-    polarity: Polarity | None
-
-    @classmethod
-    def of(
-        cls, text: str, wanted: int | None = None, polarity: Polarity | None = None
-    ) -> SourceText:
-        """Compute the features of a text once."""
-        text = tidy(text)
-        return cls(
-            text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity
-        )
-
-    def equals(self, piece: str) -> bool:
-        """Whether a piece equals this text but for case, spaces and punctuation."""
-        is_far_longer = len(piece) >= 3 * len(self.text) + 50
-        return self.folded != "" and not is_far_longer and fold(piece) == self.folded
-
-    def resembles(self, piece: str) -> bool:
-        """Whether at least half of the words of a piece are in this text."""
-        piece_words = {*words(piece[:2000])}
-        return bool(piece_words) and 2 * len(piece_words & self.words) >= len(
-            piece_words
-        )
-
-    def is_as_long_as(self, piece: str) -> bool:
-        """Whether a piece is long enough for a rewrite."""
-        return 5 * size_of(piece) >= 2 * self.size
-
-    def begins(self, pattern: re.Pattern[str], piece: str) -> re.Match[str] | None:
-        """The match at the beginning of a piece, unless this text has one, too."""
-        match = pattern.match(piece)
-        if match and pattern.match(self.text):
-            return None
-        return match
-
-    def lacks(self, characters: str | re.Pattern[str]) -> bool:
-        """Whether this text has none of these characters or matches."""
-        if isinstance(characters, str):
-            return set(characters).isdisjoint(self.text)
-        return characters.search(self.text) is None
-
-    def is_remark(self, piece: str) -> bool:
-        """Whether a piece, unlike this text, is about words or sentences."""
-        if META.search(piece[:500]) is None:
-            return False
-        return self.lacks(META) and not self.resembles(piece)
-
-
-def why_no_sentence(
-    piece: str, source: SourceText, *, in_list: bool = False
-) -> str | None:
-    """The reason why a piece is not a sentence, by its words; None if it may be one."""
-    bare = piece.lstrip("#*_>[(（ ")
-    if NOTHING.fullmatch(piece[:120]):
-        return "refusal" if has_words(piece) else "unparsable"
-    if source.begins(REFUSAL, bare) and not source.resembles(piece):
-        return "refusal"
-    if source.begins(ECHO, bare) or source.equals(bare.strip("\"'“”*_ ")):
-        return "echo"
-    if source.begins(NOTE, bare):
-        return "closing_note"
-    if in_list:
-        return None
-    if source.begins(THINKS, bare):
-        return "thinking"
-    if source.begins(CLOSING, bare) and not source.resembles(piece):
-        return "closing_note"
-    return "preamble" if is_heading(piece, source) else None
-
-
-def is_heading(piece: str, source: SourceText) -> bool:
-    """Whether a piece is a heading or an introduction."""
-    bare = piece.strip("#*_ ")
-    if bare.endswith(_COLONS) and not source.text.endswith(_COLONS):
-        return size_of(bare) <= _MAX_HEADING_WORDS or ABOUT.search(bare) is not None
-    if re.match(r"#{1,6} ", piece):
-        return True
-    if re.fullmatch(r"\*\*[^*]+\*\*", piece) and not source.is_as_long_as(bare):
-        return True
-    is_introduction = bare != "" and lead_end(bare, source) == len(bare)
-    return is_introduction or LABEL.fullmatch(f"{bare}:") is not None
-
-
-def names_answer(line: str) -> bool:
-    """Whether a line, or a sentence in it, begins with a label such as `Synonyms:`."""
-    starts = [0, *(stop.end() for stop in STOP.finditer(line))]
-    labels = filter(None, (LABEL.match(line, start) for start in starts))
-    return any(polarity_of(label.group()) for label in labels)
-
-
-def lead_end(piece: str, source: SourceText) -> int:
-    """End index of the introduction at the beginning of a piece; 0 without one."""
-    if LABEL.match(piece) or COUNTED.match(piece):
-        return 0
-    lead = source.begins(LEAD, piece)
-    if lead is None:
-        return 0
-    is_other = lead.group().endswith(_COLONS) and not ABOUT.search(lead.group())
-    return 0 if is_other else lead.end()
-
-
 def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
     """The items of one piece of an answer: an echo, its sentence, and remarks."""
+    if source.lacks("&"):
+        piece = _ENTITY.sub(lambda match: html.unescape(match[0]), piece)
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []
-    echo, text = _split_echo(text, source)
+    echo, text = split_echo(text, source)
     reason = why_no_sentence(text, source, in_list=True)
     if reason is not None:
         return [Item(text, reason)]
@@ -274,7 +101,7 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
     return [*items, Item(text, why_no_sentence(text, source, in_list=True)), *remarks]
 
 
-def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
+def split_echo(text: str, source: SourceText) -> tuple[str, str]:
     """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
     stem = source.text.rstrip(".!?。！？")
     beginning = text[: 60 + len(source.text)]
@@ -284,7 +111,7 @@ def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
     if repeated is None:
         return "", text
     before = text[: repeated.start()].rstrip("\"'“‘「*_ ")
-    if before and not before.endswith(_COLONS):
+    if before and not before.endswith(COLONS):
         return "", text
 
     end = repeated.end()
@@ -305,7 +132,7 @@ def _split_echo(text: str, source: SourceText) -> tuple[str, str]:
 def without_emphasis(text: str, source: SourceText) -> str:
     """Remove bold and italic marks, and emojis at both ends."""
     if source.lacks("*") and not BOLD_LABEL.match(text):
-        text = _STARS.sub(r"\1", text)
+        text = _STARS.sub(r"\2", text)
     emphasised = _UNDERSCORES.fullmatch(text)
     if emphasised and not _OUTER_UNDERSCORE.search(emphasised[2]):
         text = emphasised[2]
@@ -377,8 +204,10 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     ]
     if not matches or len(matches[0].group()) >= len(text) - 2:
         return []
-    before = text[: matches[0].start()].rstrip(" *_(-–—•")
-    if before and not _OFFERS.search(before):
+    first, *_ = matches
+    before = text[: first.start()].rstrip(" *_(-–—•")
+    is_echo = source.equals(first.group().strip('"“”„「」«»* '))
+    if before and not is_echo and not _OFFERS.search(before):
         return []
 
     items = []

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import ECHO, SENTENCE_NAME
-from llm_labeler.parsing.sentence import SourceText, has_words
+from llm_labeler.parsing.source_text import SourceText, has_words
 
 # A token in brackets, and words that its name has.
 _OPEN = r"[<◁⟨][|｜]?"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from llm_labeler.clients.llms import LlmFunction, is_async
 from llm_labeler.settings import FUNCTION, LabelSettings
+from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings
+from pairkit.dataset.reading.in_memory import Source
 
 Llm: TypeAlias = str | LlmFunction
 LlmsGiven: TypeAlias = (
@@ -20,6 +23,23 @@ LlmsGiven: TypeAlias = (
 your own names to functions and entries such as `{"kind": "openai_compatible", "model": …, "base_url": …}`."""
 
 _NAME = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCall:
+    """The checked arguments of `generate`, `plan` or `judge`."""
+
+    source: Source
+    out: Path
+    work: Path
+    columns: dict[str, str] | None
+    settings: LabelSettings
+    functions: Mapping[str, LlmFunction]
+    batch: bool
+    keep_going: bool
+    retry_failed: bool
+    fresh: bool
+    progress: bool | Listener
 
 
 def read_arguments(

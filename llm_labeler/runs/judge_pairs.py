@@ -14,16 +14,21 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from llm_labeler.clients.llms import LlmFunction, build_all, parameters_of
+from llm_labeler.clients.llms import Provider, build_all, parameters_of
+from llm_labeler.dataset.existing_pairs import (
+    GIVEN,
+    PAIR,
+    ExistingPairs,
+    read_existing_pairs,
+)
 from llm_labeler.dataset.label_card import CARD_TEXTS
 from llm_labeler.dataset.label_splits import VOTES
-from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
-from llm_labeler.judging.questions import PAIRS
+from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
-from llm_labeler.runs.assemble import RunResult, accuracy_text
-from llm_labeler.runs.label import (
-    AskOptions,
+from llm_labeler.runs.arguments import LabelCall
+from llm_labeler.runs.asking import (
+    AskSession,
     ask_judges,
     open_session,
     refuse_unanswered,
@@ -36,19 +41,17 @@ from llm_labeler.runs.questions_and_votes import (
     add_votes,
     judge_questions,
 )
+from llm_labeler.runs.run_result import AskSummary, RunResult, accuracy_text
 from llm_labeler.settings import LabelSettings
-from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.printable import escape_formulas
 from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_apart, work_beside
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.records import card_files, write_dataset
 
 VERDICTS = ("same", "related", "different")
@@ -164,24 +167,55 @@ class JudgedPairs(RunResult):
         )
 
 
-def judge_pairs(
-    source: Source,
-    out: Path,
-    work: Path | None,
-    settings: LabelSettings,
-    functions: Mapping[str, LlmFunction],
-    *,
-    columns: Mapping[str, str] | None,
-    rules: LabelRules,
-    options: AskOptions,
-    fresh: bool,
-    progress: bool | Listener,
-) -> JudgedPairs:
+def judge_pairs(call: LabelCall, rules: LabelRules) -> JudgedPairs:
     """See `llm_labeler.judge`."""
     start = time.monotonic()
-    work = work or work_beside(out)
-    check_apart(out, work)
-    note = partial(say, quiet=progress is not True)
+    settings = call.settings
+    _check_judges(settings)
+    pairs = read_existing_pairs(
+        call.source, call.columns, rules, settings.input, settings.seed
+    )
+    providers = build_all(settings.proposers, settings, call.functions)
+    note = partial(say, quiet=call.progress is not True)
+    for reason, count in pairs.dropped.items():
+        note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
+    remote = remote_llms(settings, providers)
+    if remote:
+        note(f"the pairs may leave this machine: {', '.join(remote)}")
+
+    scale = PAIRS[settings.judge.purpose]
+    record = _record(pairs, settings, providers, scale)
+    run = _run_json(record, scale)
+    check_out(call.out, run, fresh=call.fresh)
+    votes: Votes = {}
+    endings = Counter[str]()
+    with open_session(record, providers, call, note) as session:
+        asked = _ask(session, pairs, scale)
+        for text in _as_candidates(pairs):
+            add_votes(text, settings.proposers, session.store, record, scale)
+            votes |= text.votes
+            endings += text.endings
+        spent_in_all = session.store.spent()
+
+    judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
+    minimum = settings.ensemble.min_confidence
+    judged = {
+        split: _judged(rows, votes, judges, pairs.half, minimum)
+        for split, rows in pairs.splits.items()
+    }
+    return JudgedPairs(
+        out=call.out,
+        work=call.work,
+        statistics=_write(call, judged, judges, pairs, run, endings),
+        judges=judges,
+        asked=asked,
+        spent_in_all=spent_in_all,
+        seconds=time.monotonic() - start,
+        contradictions=call.work / CONTRADICTIONS_FILE,
+    )
+
+
+def _check_judges(settings: LabelSettings) -> None:
     for name in settings.proposers:
         if settings.llm[name].is_rules:
             raise ConfigError(
@@ -189,16 +223,16 @@ def judge_pairs(
             )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give --llm, preferably of several makers")
-    pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
-    providers = build_all(settings.proposers, settings, functions)
-    for reason, count in pairs.dropped.items():
-        note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
-    remote = remote_llms(settings, providers)
-    if remote:
-        note(f"the pairs may leave this machine: {', '.join(remote)}")
-    scale = PAIRS[settings.judge.purpose]
+
+
+def _record(
+    pairs: ExistingPairs,
+    settings: LabelSettings,
+    providers: Mapping[str, Provider],
+    scale: Scale,
+) -> RunRecord:
     prompts = dict.fromkeys(settings.prompt.polarities, scale.instructions)
-    record = RunRecord(
+    return RunRecord(
         settings=settings,
         template=Template("judge", prompts),
         parameters=parameters_of(providers),
@@ -206,62 +240,42 @@ def judge_pairs(
         sha256=pairs.sha256,
         dropped_texts=pairs.dropped,
     )
+
+
+def _run_json(record: RunRecord, scale: Scale) -> dict[str, Any]:
+    """The content of run.json, with the settings that affect judging."""
     run = record.run_json()
-    affecting = ("llms", "seed", "input", "judge", "ensemble")  # settings
-    run["settings"] = {
-        "task": "judge",
-        **{name: run["settings"][name] for name in affecting},
+    affecting = ("llms", "seed", "input", "judge", "ensemble")
+    settings = {name: run["settings"][name] for name in affecting}
+    return {
+        **run,
+        "settings": {"task": "judge", **settings},
+        "prompts": {"system": scale.instructions},
     }
-    run["prompts"] = {"system": scale.instructions}
-    check_out(out, run, fresh=fresh)
-    with open_session(record, providers, work, options, progress, note) as session:
-        questions = {
-            name: judge_questions(_as_candidates(pairs), name, record, scale)
-            for name in settings.proposers
-        }
-        step = settings.judge.candidates_per_call
-        calls = sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
-        total = len(questions) * calls
-        asked = run_anywhere(ask_judges(session, questions, total=total))
-        if not options.keep_going:
-            refuse_unanswered(
-                asked, ", or make the dataset without them with --keep-going"
-            )
-        votes: Votes = {}
-        endings = Counter[str]()
-        for text in _as_candidates(pairs):
-            add_votes(text, settings.proposers, session.store, record, scale)
-            votes |= text.votes
-            endings += text.endings
-        spent_in_all = session.store.spent()
-    judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
-    minimum = settings.ensemble.min_confidence
-    judged = {
-        split: _judged(rows, votes, judges, pairs.half, minimum)
-        for split, rows in pairs.splits.items()
+
+
+def _ask(session: AskSession, pairs: ExistingPairs, scale: Scale) -> AskSummary:
+    settings = session.record.settings
+    questions = {
+        name: judge_questions(_as_candidates(pairs), name, session.record, scale)
+        for name in settings.proposers
     }
-    statistics = _write(out, work, judged, judges, pairs, run, endings)
-    return JudgedPairs(
-        out=out,
-        work=work,
-        statistics=statistics,
-        judges=judges,
-        asked=asked,
-        spent_in_all=spent_in_all,
-        seconds=time.monotonic() - start,
-        contradictions=work / CONTRADICTIONS_FILE,
-    )
+    step = settings.judge.candidates_per_call
+    calls = sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
+    asked = run_anywhere(ask_judges(session, questions, total=len(questions) * calls))
+    if not session.call.keep_going:
+        refuse_unanswered(asked, ", or make the dataset without them with --keep-going")
+    return asked
 
 
 def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
     """Each first text with its second texts as candidates."""
     for text, seconds in pairs.by_text.items():
-        yield TextCandidates(text, (), seconds, Counter())
+        yield TextCandidates(text, (), seconds, seconds, Counter())
 
 
 def _write(
-    out: Path,
-    work: Path,
+    call: LabelCall,
     judged: Mapping[str, pl.DataFrame],
     judges: Judges,
     pairs: ExistingPairs,
@@ -273,11 +287,11 @@ def _write(
         for split, rows in judged.items()
     ]
     all_rows = pl.concat(tables, how="diagonal_relaxed")
-    write_parquet(work / ALL_FILE, all_rows, private=True)
+    write_parquet(call.work / ALL_FILE, all_rows, private=True)
     contradictions = all_rows.filter("contradicts").sort(
         "confidence", descending=True, maintain_order=True
     )
-    _write_csv(work / CONTRADICTIONS_FILE, contradictions)
+    _write_csv(call.work / CONTRADICTIONS_FILE, contradictions)
 
     splits = {}
     counts = {}
@@ -292,7 +306,7 @@ def _write(
         raise DataError(
             f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
             " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
-            path=out,
+            path=call.out,
         )
     given_same = int((contradictions[GIVEN] >= pairs.half).sum())
     statistics = {
@@ -306,7 +320,7 @@ def _write(
     }
     frames = {"default": splits}
     card = judged_card(statistics, run, card_files(frames))
-    write_dataset(out, frames, card=card, statistics=statistics, run=run)
+    write_dataset(call.out, frames, card=card, statistics=statistics, run=run)
     return statistics
 
 

@@ -31,6 +31,7 @@ class Estimate:
     Attributes:
         questions: Number of all questions for proposals.
         missing: Number of unanswered ones.
+        judge_calls: Likely number of questions for votes.
         tokens: Likely tokens, estimated from the lengths of the texts.
         at_most: Upper bound that budgets are checked against, without judging, which depends on the answers.
         cost: US dollars of `tokens`; None: unknown price.
@@ -42,6 +43,7 @@ class Estimate:
     model: str
     questions: int
     missing: int
+    judge_calls: int
     tokens: int
     at_most: int
     cost: float | None
@@ -75,38 +77,30 @@ class Plan(Printed):
             total += estimate.cost
         return total
 
+    @property
+    def calls(self) -> int:
+        """Likely number of calls."""
+        return sum(each.missing + each.judge_calls for each in self.estimates)
+
     def short_of(self) -> tuple[str, ...]:
         """A line for each limit that the run will probably reach before its end."""
-        calls = sum(estimate.missing for estimate in self.estimates)
-        tokens = sum(estimate.tokens for estimate in self.estimates)
-        cost = self.cost or 0.0
-        limits = self.limits
         spent = self.spent
-        rows: list[tuple[str, float | None, float, float, Callable[[float], str]]] = [
-            (
-                "max-requests",
-                limits.max_requests,
-                spent.requests,
-                calls,
-                "{:,} calls".format,
-            ),
-            (
-                "max-tokens",
-                limits.max_tokens,
-                spent.tokens,
-                tokens,
-                "{:,} tokens".format,
-            ),
-            ("max-cost", limits.max_cost, spent.known_cost, cost, money),
-        ]
+        tokens = sum(estimate.tokens for estimate in self.estimates)
+        amounts: tuple[tuple[str, float, float, Callable[[float], str]], ...] = (
+            ("max_requests", spent.requests, self.calls, "{:,} calls".format),
+            ("max_tokens", spent.tokens, tokens, "{:,} tokens".format),
+            ("max_cost", spent.known_cost, self.cost or 0.0, money),
+        )
         lines = []
-        for option, limit, so_far, likely, shown in rows:
+        for name, so_far, likely, shown in amounts:
+            limit = getattr(self.limits, name)
             total = so_far + likely
             if limit is not None and total > limit:
+                flag = f"--{name.replace('_', '-')}={limit}"
                 line = (
                     f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
-                    f" --{option}={limit:,} covers about {limit / total:.0%} of it: raise it, or use"
-                    " fewer sentences with --draw"
+                    f" {flag} covers about {limit / total:.0%} of it: raise it, or use fewer"
+                    " sentences with --draw"
                 )
                 lines.append(spoken(line))
         return tuple(lines)
@@ -142,7 +136,7 @@ class Plan(Printed):
         return {
             "texts": self.texts,
             "dropped": dict(self.dropped_texts),
-            "calls": sum(estimate.missing for estimate in self.estimates),
+            "calls": self.calls,
             "tokens": sum(estimate.tokens for estimate in self.estimates),
             "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
             "cost": self.cost,
@@ -186,25 +180,29 @@ def _estimate_llm(
     for batch in batched(asks, QUESTIONS):
         for ask in store.unanswered(batch) if store else batch:
             missing += 1
-            likely += _likely_usage(ask)
-            at_most += provider.max_usage(ask)
+            bound = provider.max_usage(ask)
+            at_most += bound
+            if bound.total:  # rules use no tokens
+                likely += _likely_usage(ask)
+    judge_calls = 0
     if provider.name in settings.judges:
-        unjudged_share = missing / questions if questions else 1.0
         others = len(settings.proposers) - is_proposer
-        likely += _judging(record, texts, others, unjudged_share)
-    is_free = settings.llm[provider.name].is_rules
-    if is_free:
-        likely = TokenUsage(0, 0)
-        at_most = TokenUsage(0, 0)
+        candidates = others * settings.size * settings.samples
+        candidates *= len(settings.prompt.polarities)
+        calls = -(-candidates // settings.judge.candidates_per_call)
+        unjudged_share = missing / questions if questions else 1.0
+        judge_calls = round(calls * len(texts) * unjudged_share)
+        likely += _judging(texts, candidates, calls, unjudged_share)
     return Estimate(
         llm=provider.name,
         model=provider.model,
         questions=questions,
         missing=missing,
+        judge_calls=judge_calls,
         tokens=likely.total,
         at_most=at_most.total,
-        cost=0.0 if is_free else provider.prices.cost(likely),
-        cost_at_most=0.0 if is_free else provider.prices.cost(at_most),
+        cost=provider.prices.cost(likely),
+        cost_at_most=provider.prices.cost(at_most),
         leaves_machine=provider.leaves_machine,
     )
 
@@ -219,19 +217,12 @@ def _likely_usage(ask: Ask) -> TokenUsage:
 
 
 def _judging(
-    record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float
+    texts: tuple[Text, ...], candidates: int, calls: int, share: float
 ) -> TokenUsage:
-    """Likely tokens for judging the candidates of the other `proposers`."""
-    settings = record.settings
-    candidates = (
-        settings.size * settings.samples * len(settings.prompt.polarities) * proposers
-    )
-    if not candidates:
-        return TokenUsage(0, 0)
-    calls = -(-candidates // settings.judge.candidates_per_call)
+    """Likely tokens for judging a share of the texts, by the numbers of each."""
     characters = sum(len(text.text) for text in texts)
     instructions = calls * _JUDGE_TOKENS * len(texts)
     sentences = (calls + candidates) * characters / _BYTES_PER_TOKEN
     votes = candidates * _VOTE_TOKENS * len(texts)
     prompt = instructions + sentences
-    return TokenUsage(round(prompt * missing_share), round(votes * missing_share))
+    return TokenUsage(round(prompt * share), round(votes * share))

@@ -166,7 +166,7 @@ def load_template(settings: PromptSettings, task: str) -> Template:
 def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
     is_toml = path.suffix == ".toml"
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
         table = tomllib.loads(content) if is_toml else {}
     except FileNotFoundError as error:
         raise ConfigError(

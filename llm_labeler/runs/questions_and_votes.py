@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import count, groupby, product
+from itertools import chain, count, groupby, product
 from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
@@ -177,6 +176,7 @@ class TextCandidates:
     text: Text
     proposals: tuple[Proposal, ...]
     candidates: tuple[Candidate, ...]
+    judged: tuple[Candidate, ...]  # that judges are asked about
     answers: Counter[str]  # by LLM
     votes: dict[str, list[JudgeVote]] = field(default_factory=dict)  # by candidate_id
     unjudged: int = 0  # unanswered questions to judges
@@ -184,35 +184,55 @@ class TextCandidates:
 
 
 def screen_texts(
-    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text]
+    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], asked: RunRecord
 ) -> Iterator[TextCandidates]:
-    """Parse and filter the texts that have an answer of this run, in order of text_id."""
+    """Parse and filter the texts that have an answer of this run, in order of text_id.
+
+    The judges were asked by the run `asked`, which may have had other filters.
+    """
     task = GenerationTask(record)
+    asked_task = GenerationTask(asked)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
-        answers = [answer for answer in group if task.is_of_run(answer.key)]
-        if answers:
-            text = texts[text_id]
-            screened = task.screen(text, answers)
-            by_llm = Counter(answer.key.llm for answer in answers)
-            yield TextCandidates(text, screened.proposals, screened.candidates, by_llm)
+        of_text = [*group]
+        answers = [answer for answer in of_text if task.is_of_run(answer.key)]
+        if not answers:
+            continue
+        text = texts[text_id]
+        screened = task.screen(text, answers)
+        judged = screened.candidates
+        if asked is not record:
+            asked_about = [each for each in of_text if asked_task.is_of_run(each.key)]
+            judged = asked_task.screen(text, asked_about).candidates
+        by_llm = Counter(answer.key.llm for answer in answers)
+        yield TextCandidates(
+            text, screened.proposals, screened.candidates, judged, by_llm
+        )
 
 
 class ScreenedTexts:
     """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
 
     def __init__(
-        self, store: AnswerStore, record: RunRecord, texts: Iterable[Text]
+        self,
+        store: AnswerStore,
+        record: RunRecord,
+        texts: Iterable[Text],
+        asked: RunRecord | None = None,
     ) -> None:
-        by_id = {text.text_id: text for text in texts}
-        self._screen = partial(screen_texts, store, record, by_id)
-        self._has_judges = bool(record.settings.judges)
+        self._store = store
+        self._record = record
+        self._judges = record.settings.judges
+        self._asked = asked if asked and self._judges else record
+        self._by_id = {text.text_id: text for text in texts}
         self.restart()
 
     def restart(self) -> None:
         """Read the answers again, as there are new ones."""
-        self._screened = self._screen()
-        self._cache: list[TextCandidates] | None = [] if self._has_judges else None
+        self._screened = screen_texts(
+            self._store, self._record, self._by_id, self._asked
+        )
+        self._cache: list[TextCandidates] | None = [] if self._judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
         if self._cache is None:
@@ -226,14 +246,19 @@ class ScreenedTexts:
                 self._cache.append(text)
             yield replace(self._cache[index], votes={}, unjudged=0)
 
+    def with_votes(self) -> Iterator[TextCandidates]:
+        """Each text with the judges' votes."""
+        for text in self:
+            add_votes(text, self._judges, self._store, self._asked)
+            yield text
 
-def with_votes(
-    texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
-) -> Iterator[TextCandidates]:
-    """Each text with the judges' votes."""
-    for text in texts:
-        add_votes(text, record.settings.judges, store, record)
-        yield text
+    def judges(self) -> Judges | None:
+        """Estimate the judges' accuracies from all votes; None if there are no judges."""
+        if not self._judges:
+            return None
+        by_candidate = (text.votes.values() for text in self.with_votes())
+        votes = chain.from_iterable(chain.from_iterable(by_candidate))
+        return fit_judges(votes, self._record.settings.ensemble)
 
 
 def add_votes(
@@ -256,17 +281,6 @@ def add_votes(
                 text.votes.setdefault(vote.candidate_id, []).append(vote)
 
 
-def estimate_judges(
-    texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
-) -> Judges | None:
-    """Estimate the judges' accuracies from all votes; None if there are no judges."""
-    if not record.settings.judges:
-        return None
-    judged = with_votes(texts, store, record)
-    votes = (vote for text in judged for votes in text.votes.values() for vote in votes)
-    return fit_judges(votes, record.settings.ensemble)
-
-
 def _questions_to(
     judge: str, text: TextCandidates, record: RunRecord, scale: Scale
 ) -> Iterator[tuple[Ask, list[Candidate]]]:
@@ -275,7 +289,7 @@ def _questions_to(
     parameters, _ = record.parameters[judge]
     return judge_asks(
         text.text,
-        text.candidates,
+        text.judged,
         judge,
         parameters,
         settings.judge,

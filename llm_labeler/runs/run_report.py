@@ -13,19 +13,24 @@ from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
-from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
-from llm_labeler.runs.assemble import QualityWarnings
+from llm_labeler.records import (
+    POLARITIES,
+    Failure,
+    LabelledPair,
+    StoredAnswer,
+    Text,
+)
 from llm_labeler.runs.label_folder import (
     CANDIDATES_FILE,
     STORE_FILE,
     load_run,
     read_private,
 )
+from llm_labeler.runs.notes import QualityWarnings
 from llm_labeler.runs.questions_and_votes import (
+    ScreenedTexts,
     TextCandidates,
-    estimate_judges,
     screen_texts,
-    with_votes,
 )
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
@@ -153,41 +158,45 @@ def report_run(work: Path) -> Report:
     example = ""
     with AnswerStore(work / STORE_FILE) as store:
         by_id = {text.text_id: text for text in texts}
-        for screened in screen_texts(store, record, by_id):
+        for screened in screen_texts(store, record, by_id, record):
             quality.add(screened.text.text, screened.proposals, screened.answers)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
             for proposal in screened.proposals:
                 counts = llms[proposal.llm]
                 counts.proposals += 1
-                if proposal.reason is None:
-                    counts.kept += 1
-                else:
+                counts.kept += proposal.reason is None
+                if proposal.reason is not None:
                     counts.dropped[proposal.reason] += 1
                     example = example or screened.text.text_id
         for name, spent in store.spent_by_llm().items():
             llms.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
-    turned_down: Counter[str] = Counter()
-    path = work / CANDIDATES_FILE
-    if path.exists():  # a run that failed wrote no dataset
-        candidates = read_private(path).select("llms", "reason")
-        for proposers, reason in candidates.iter_rows():
-            if reason is not None:
-                turned_down[reason] += 1
-                continue
-            for name in proposers:
-                llms[name].pairs += 1
     return Report(
         texts=len(texts),
         dropped_texts=record.dropped_texts,
         llms=llms,
-        turned_down=turned_down,
+        turned_down=_count_pairs(work / CANDIDATES_FILE, llms),
         failures=failures,
         warnings=quality.warnings(),
         work=work,
         example=example or texts[0].text_id,
     )
+
+
+def _count_pairs(path: Path, llms: Mapping[str, Yield]) -> Counter[str]:
+    """Count each LLM's pairs; return the reasons of the rejected candidates."""
+    turned_down = Counter[str]()
+    if not path.exists():  # a run that failed wrote no dataset
+        return turned_down
+    candidates = read_private(path).select("llms", "reason")
+    for proposers, reason in candidates.iter_rows():
+        if reason is not None:
+            turned_down[reason] += 1
+            continue
+        for name in proposers:
+            llms[name].pairs += 1
+    return turned_down
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -262,14 +271,11 @@ def show_sentence(work: Path, sentence: str) -> Shown:
         messages = record.template.messages(text.text, settings.size, polarity)
         prompts[polarity] = [(message.role, message.content) for message in messages]
     with AnswerStore(work / STORE_FILE) as store:
-        screened = screen_texts(store, record, {text.text_id: text})
-        judged = next(with_votes(screened, store, record), None)
+        judged = next(ScreenedTexts(store, record, [text]).with_votes(), None)
         pairs: list[LabelledPair] = []
         if judged is not None:
             # The judges' accuracies are estimated from the votes on all sentences.
-            by_id = {each.text_id: each for each in texts}
-            all_screened = screen_texts(store, record, by_id)
-            judges = estimate_judges(all_screened, store, record)
+            judges = ScreenedTexts(store, record, texts).judges()
             pairs = label(judged.candidates, judged.votes, settings.ensemble, judges)
         failures = [f for f in store.failures() if f.key.text_id == text.text_id]
         return Shown(

@@ -385,6 +385,7 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 }
 
 
+# By the beginning of a model's name.
 _MODELS = {
     "gpt": "chatgpt",
     "o1": "chatgpt",
@@ -396,14 +397,16 @@ _MODELS = {
 
 
 def _how_to_add(name: str) -> str:
-    """How to use an LLM that has no settings, by the beginning of its name."""
-    family = re.split(r"[^a-z0-9]", name.rpartition("/")[2].lower())[0]
-    if llm := _MODELS.get(family):
-        return f"give --llm={llm} --set llm.{llm}.model={name}"
+    """How to use an LLM that has no settings."""
+    model = name.rpartition("/")[2].lower()
+    for beginning, llm in _MODELS.items():
+        if model.startswith(beginning):
+            return f"give --llm={llm} --set llm.{llm}.model={name}"
     for kind, provider in PROVIDERS.items():
-        if family in provider.families:
+        for family in filter(model.startswith, provider.families):
             return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
-    return f"add [llm.{name}] to a file for --config"
+    entry = re.split(r"[^\w-]", model)[0] or "mine"
+    return f"add [llm.{entry}] to a file for --config"
 
 
 class LabelSettings(Settings):

@@ -136,7 +136,7 @@ def test_a_budget_is_kept_over_sessions(tmp_path, out, limit, most):
             assert "parse(" not in done.err  # the reader's interface is the shell
             assert done.result["stopped"] == limit.strip("-").replace("-", "_")
             assert done.result["dropped"]["not_answered"] > 0
-            assert f"; {limit}={most:,} covers about " in done.err
+            assert f"; {limit}={most} covers about " in done.err
             assert done.result["cost_in_all"] <= most or limit != "--max-cost"
         assert limit != "--max-requests" or requests(servers) <= most
         more = generate(source, out, *flags)

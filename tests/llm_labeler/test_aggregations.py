@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, module_fixture, values
+from tests.support.shorthand import approx, config_error, module_fixture, values
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
@@ -143,3 +143,21 @@ def test_weighted_falls_back_to_shares_of_few_votes(aggregate):
     assert aggregate("weighted", min_confidence=0.61)["negative", "oouss"] == "unsure"
     swapped = aggregate("weighted", reversed_pairs="swap")
     assert swapped["positive", "o"] == ("negative", 0.0)
+
+
+def test_votes_count_under_another_seed_and_other_filters(tmp_path):
+    proposals = "1. Someone plays.\n2. He strums.\n3. A man out there plays it all day."
+
+    def judge(prompt):
+        numbered = json.loads(prompt[prompt.index('{"text"') :])["sentences"]
+        return json.dumps(dict.fromkeys(numbered, "same"))
+
+    given = {"polarity": "positive", "aggregation": "vote", "judges": {"j": judge}}
+    asked = llm_labeler.generate(
+        ["A man plays."], llm={"p": lambda _: proposals}, out=tmp_path / "o", **given
+    )
+    shorter = {"filters.max_length_ratio": 1.5}
+    parsed = llm_labeler.parse(asked.work, out=tmp_path / "p", seed=7, settings=shorter)
+    assert (asked.positives, parsed.positives) == (3, 2)
+    with config_error("input, llm and judge"):
+        llm_labeler.parse(asked.work, out=tmp_path / "q", settings={"input.limit": 1})

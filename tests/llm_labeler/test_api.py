@@ -59,6 +59,7 @@ def test_results_and_reports(tmp_path, out, caplog):
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
     assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
+    assert generate(TEXTS, tmp_path / "n", polarity="negative").next_steps() == []
     assert result.pairs.splits["train"].equals(pairkit.read(out).splits["train"])
     with raises(AttributeError):
         result.out = tmp_path
@@ -122,14 +123,17 @@ def test_run_json_has_the_qualified_name_of_a_function(tmp_path, out):
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
     again = llm_labeler.parse(result.work, out=tmp_path / "again")
     assert tree(again.out) == tree(result.out)
+    with config_error("no pair could result"):
+        llm_labeler.parse(result.work, out=tmp_path / "voted", aggregation="vote")
 
 
 def test_progress_goes_to_a_function_and_nothing_to_the_terminal(out, capsys):
     seen = []
-    result = generate(TEXTS, out, progress=seen.append)
+    result = generate(TEXTS, out, judges="chatgpt", progress=seen.append)
     assert {at.stage for at in seen} == {"proposing", "making pairs"}
     assert seen[-1] == Progress("making pairs", 3, 3, ended=True)
     assert "the sentences may leave this machine: mine" in result.messages
+    assert any("chatgpt won't judge" in line for line in result.messages)
     assert capsys.readouterr() == ("", "")
 
 

@@ -232,6 +232,7 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
     )
     only_judge = planned("a", judges="b", aggregation="vote").estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
+    assert judged.calls > sum(each.missing for each in judged.estimates) == plain.calls
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
 

@@ -78,7 +78,15 @@ POSITIVE = [
     kept | How many words should a personal essay have? | How long should a personal essay be?
     kept | How many words should a personal essay have? | Tell me the right length of a personal essay.
     not_a_question | 你吃饭了吗？ | 我刚刚在家吃过饭。
+    kept | Wie setze ich mein Passwort zurück? | Erkläre mir, wie das Passwort neu gesetzt wird.
+    not_a_question | Wie setze ich mein Passwort zurück? | Das Passwort wird per E-Mail neu gesetzt.
+    kept | Как сбросить пароль? | Подскажите, каким образом сбросить пароль.
     kept | The old bakery closes at six. | Certainly, happy to help today!
+    # Statements and requests may begin like questions.
+    kept | When it rains, we stay home. | We stay home in the rain.
+    kept | Do not smoke here! | Smoking is not allowed here.
+    kept | How long should an essay be? | What is the right length of an essay.
+    not_a_question | how do i exit vim | You exit vim with a colon and q.
     """)
 ]
 # Each is a valid positive.
@@ -117,6 +125,14 @@ NEGATIVE = [
     kept | Cats like milk. | Cats like milk less than water.
     kept | She hardly eats meat. | She eats meat.
     kept | 这种药是不安全的。 | 这种药是安全的。
+    kept | Вода не тёплая. | Вода тёплая.
+    kept | A água não está quente. | A água está quente.
+    kept | Vattnet är inte varmt. | Vattnet är varmt.
+    kept | Su sıcak. | Su sıcak değil.
+    kept | पानी गर्म नहीं है। | पानी गर्म है।
+    kept | 물이 안 따뜻하다. | 물이 따뜻하다.
+    kept | Nước không ấm. | Nước ấm.
+    unchanged | Вода тёплая. | Вода тёплая сегодня.
     # Dropping or adding words only doesn't.
     unchanged |  | The doctor gave the child tablets.
     unchanged | He does not like the very old red car. | He does not like the old car.

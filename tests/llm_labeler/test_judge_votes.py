@@ -87,6 +87,7 @@ AMBIGUOUS = [
     sr | {"1": "same", "2": "related", "3": "same"}
     ?r | {"1": "unsure", "2": "related"}
     ?? | There are 2 related ways to read 1. same
+    sr | {"sentences": {"1": "same", "2": "related"}}
     rs | {"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}
     """,
         columns=2,
@@ -223,6 +224,11 @@ def test_a_repeated_question_is_not_an_answer(out):
         "Vote 1.": "rd",
         "Other.": "??",
     }
+
+
+def test_a_verdict_without_a_number_is_about_the_only_sentence(out):
+    answer = ('{"verdict": "same", "why": "x"}', "stop")
+    assert votes_of([("Only.", "a")], lambda *_: answer, out) == {"Only.": "s"}
 
 
 def asked(out, seconds, *names, **options):

@@ -56,6 +56,7 @@ def reasons(raw, text=TEXT, **options):
         f"- **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}",
         f"**Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}",
         f'1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」',
+        f"1. &quot;{ONE}&quot;\n2. &#34;{TWO}&#x22;\n3. {THREE}",
         f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
         f'"{ONE}", "{TWO}", "{THREE}"',
         f"{ONE}\n---\n{TWO}\n---\n{THREE}",
@@ -64,6 +65,7 @@ def reasons(raw, text=TEXT, **options):
         f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
         f"{ONE}<br>{TWO}<br/>{THREE}",
         f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
+        f"<1>{ONE}</1>\n<2>{TWO}</2>\n<3>{THREE}</3>",
         f"['{ONE}', '{TWO}', '{THREE}',]",
         f"[“{ONE}”, “{TWO}”, “{THREE}”]",
         f'["{ONE}", "{TWO}", "{THREE}"',
@@ -116,15 +118,20 @@ def test_chinese_formats(raw):
         preamble preamble kept | Sure!\n\nHere are the sentences:\n- {ONE}
         preamble kept | Here's an antonym sentence: "{ONE}"
         preamble kept | Certainly! {ONE}
+        preamble kept | Yes, of course! {ONE}
         preamble kept | **Synonymous sentences:**\n1. {ONE}
         preamble kept | ## Antonyms\n- {ONE}
         outside_list kept | Three of them\n1. {ONE}
         kept closing_note | 1. {ONE}\n\nI hope this helps!
         kept closing_note | 1. {ONE}\nLet me know if you need more.
         kept closing_note | {ONE}\n\nNote: the tense was changed.
+        kept closing_note | {ONE} I hope this helps!
+        kept remark | {ONE} (4 words)
         kept remark | 1. {ONE} (Note: the tense was changed.)
         kept sub_item kept | 1. {ONE}\n   - the tense was changed\n2. {TWO}
         preamble kept kept | 1. Synonyms:\n   - {ONE}\n   - {TWO}
+        preamble kept kept | - Synonyms\n  - {ONE}\n  - {TWO}
+        kept sub_item kept | - {ONE}\n  - the tense was changed\n- {TWO}
         echo kept | Input sentence: {TEXT}\nOutput:\n1. {ONE}
         echo kept | Input sentence: {TEXT} Output: {ONE}
         echo kept | Original: {TEXT}\nAntonym: {ONE}
@@ -323,6 +330,10 @@ def test_a_limit_reached_before_the_answer_is_reported(raw):
         Two times three is six. | 2*3 makes 6
         The area is their product. | a*b is the area
         Two to the third is eight. | 2**3 is 8
+        The total is wrong. | count(*) gives a wrong total
+        It reads text files. | It reads *.txt and *.csv files
+        It takes named values. | It takes one **kwargs and some *args
+        A list of texts is empty. | List<String> of texts is empty
         The screen is 15". | The display measures 15"
         The screen is 15 inches. | The display measures 15"
         Yes differs from no. | ‘Yes’ is not ‘no’
@@ -375,6 +386,26 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish):
         None,
     ]
     assert {*reasons(sentences, finish="refusal")} == {"refusal"}
+
+
+@parametrize(
+    "raw",
+    [
+        f"<think>So.</think>1. negation: {ONE}\n2. Number change – {TWO}",
+        f"- [negation] {ONE}\n- (number) {TWO}",
+        f"**Negation:**\n{ONE}\n\n**Number:**\n{TWO}",
+        f"1. Negation\n   {ONE}\n2. Number\n   {TWO}",
+        f"| kind | sentence |\n|---|---|\n| negation | {ONE} |\n| number | {TWO} |",
+        f'Sure!\n```json\n[{{"kind": "negation", "sentence": "{ONE}"}}, '
+        f'{{"kind": "number", "sentence": "{TWO}"}}]\n```\nEnjoy!',
+    ],
+)
+def test_hard_negatives_name_their_kind_in_any_format(raw):
+    items = parse_hard_negatives(raw, text=TEXT, finish="stop", size=2)
+    assert [item for item in items if item.reason is None] == [
+        Item(ONE, change="negation"),
+        Item(TWO, change="number"),
+    ]
 
 
 def test_sentences_beyond_the_requested_size_are_dropped():

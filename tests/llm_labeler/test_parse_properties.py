@@ -7,7 +7,8 @@ from llm_labeler.judging.questions import read_votes
 from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
 from llm_labeler.parsing.phrases import CORRECTS, THINKS
-from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
+from llm_labeler.parsing.sentence import _LINK, without_emphasis
+from llm_labeler.parsing.source_text import SourceText
 from llm_labeler.records import Ask, AskKey, Candidate
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import parametrize, text_lines, text_table
@@ -43,6 +44,11 @@ TRICKY = text_lines("""
 FIRST = ["The", "Every", "Über", "Somebody's", "Its", "Sarah", "Fifty", "В"]
 
 
+def kept(raw, text=TEXT):
+    items = parse_answer(raw, text=text)
+    return [item.text for item in items if item.reason is None]
+
+
 def tidy(sentence):
     return " ".join(sentence.split())
 
@@ -74,6 +80,10 @@ def numbered(form):
     return lambda texts: "\n".join(
         form.format(n=n, s=s) for n, s in enumerate(texts, start=1)
     )
+
+
+def around(form):
+    return lambda texts: form.replace("{list}", numbered("{n}. {s}")(texts))
 
 
 def lettered(form):
@@ -116,8 +126,21 @@ NUMBERED = text_table(r"""
     * | * {s}
     • | • {s}
 """)
+AROUND = text_table(
+    r"""
+    fence | Here you go:\n```text\n{list}\n```\nI hope this helps!
+    preamble | Sure! Here are some synonymous sentences:\n\n{list}
+    closing | {list}\n\nLet me know if you need more sentences!
+    echo | Input sentence: A man is playing a guitar.\nOutput:\n{list}
+    llama | <s>[INST] Write. [/INST] {list}</s>
+    qwen | <think>\n1. Hm.\n</think>\n\n{list}<|im_end|>
+    runaway | {list}\n\nInput sentence: A dog.\nOutput:\n1. Dogs.
+    """,
+    columns=2,
+)
 SHAPES = {
     **{name: numbered(form) for name, form in NUMBERED},
+    **{name: around(form) for name, form in AROUND},
     "circled": lambda texts: "\n".join(
         f"{chr(0x245F + n)} {s}" for n, s in enumerate(texts, start=1)
     ),
@@ -126,11 +149,6 @@ SHAPES = {
     "drifting": drifting,
     "lines": "\n".join,
     "blocks": "\n\n".join,
-    "fence": lambda texts: (
-        "Here you go:\n```text\n"
-        + numbered("{n}. {s}")(texts)
-        + "\n```\nI hope this helps!"
-    ),
     "json": json.dumps,
     "json object": lambda texts: json.dumps(
         {"sentences": texts}, indent=2, ensure_ascii=False
@@ -154,24 +172,6 @@ SHAPES = {
     "two lines": lambda texts: "\n\n".join(
         f"Original: {TEXT}\nAntonym: {s}" for s in texts
     ),
-    "preamble": lambda texts: (
-        "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(texts)
-    ),
-    "closing": lambda texts: (
-        numbered("{n}. {s}")(texts) + "\n\nLet me know if you need more sentences!"
-    ),
-    "echo": lambda texts: (
-        f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(texts)
-    ),
-    "llama": lambda texts: (
-        "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(texts) + "</s>"
-    ),
-    "qwen": lambda texts: (
-        "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(texts) + "<|im_end|>"
-    ),
-    "runaway": lambda texts: (
-        numbered("{n}. {s}")(texts) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs."
-    ),
 }
 
 
@@ -179,12 +179,7 @@ SHAPES = {
 @settings(max_examples=25)
 @given(sentences)
 def test_rendered_sentences_are_parsed(shape, texts):
-    result = [
-        item.text
-        for item in parse_answer(SHAPES[shape](texts), text=TEXT)
-        if item.reason is None
-    ]
-    assert result == [tidy(sentence) for sentence in texts]
+    assert kept(SHAPES[shape](texts)) == [tidy(sentence) for sentence in texts]
 
 
 @parametrize(
@@ -193,9 +188,7 @@ def test_rendered_sentences_are_parsed(shape, texts):
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_sentences_are_parsed(shape, texts):
-    items = parse_answer(SHAPES[shape](texts), text="一个男人在弹吉他。")
-    result = [item.text for item in items if item.reason is None]
-    assert result == texts
+    assert kept(SHAPES[shape](texts), "一个男人在弹吉他。") == texts
 
 
 @settings(max_examples=50)
@@ -205,10 +198,7 @@ def test_one_line_of_several_sentences(texts):
         " ".join(texts),
         " ".join(f"{n}. {s}" for n, s in enumerate(texts, start=1)),
     ):
-        result = [
-            item.text for item in parse_answer(raw, text=TEXT) if item.reason is None
-        ]
-        assert result == [tidy(sentence) for sentence in texts]
+        assert kept(raw) == [tidy(sentence) for sentence in texts]
 
 
 LINES = (
@@ -250,17 +240,12 @@ def test_any_string_is_parsed(raw, text, finish, size):
 @given(rubble)
 @example("**I'm sorry, but I can't generate that.** 1. ")
 def test_parsing_is_stable(raw):
-    good = [item.text for item in parse_answer(raw, text=TEXT) if item.reason is None]
-    again = parse_answer(json.dumps(good), text=TEXT)
+    good = kept(raw)
     # Labels and echoes of the source would be removed.
     is_plain = all(
         ":" not in text and "：" not in text and TEXT[:-1] not in text for text in good
     )
-    assert (
-        not good
-        or not is_plain
-        or [item.text for item in again if item.reason is None] == good
-    )
+    assert not good or not is_plain or kept(json.dumps(good)) == good
 
 
 LONG = 1_000_000
@@ -279,6 +264,7 @@ ADVERSARIES = {
     "spaces": " " * LONG,
     "blank lines": " \n" * (LONG // 2),
     "stars": "*a " * (LONG // 3),
+    "stars at words": "a *b" * (LONG // 4),
     "dashes": "a|b\n" + "-" * LONG + "x|",
     "quotes": '"a" ' * (LONG // 4),
     "apostrophes": "'a " * (LONG // 3),

@@ -78,10 +78,12 @@ def test_rules_without_positives(tmp_path):
         "fine": lambda prompt: f"1. Nun, {text_of(prompt)}",
         "wordnet": {"kind": "wordnet"},
     }
-    texts, out = (
-        ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"],
-        tmp_path / "out",
-    )
+    texts = [
+        "Der Bildschirm wird schwarz.",
+        "Wie kann ich bezahlen?",
+        "Das Fenster klemmt.",
+    ]
+    out = tmp_path / "out"
     result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive")
     assert [line.partition(";")[0] for line in result.statistics["warnings"]] == [
         "wordnet: no positives"

@@ -81,7 +81,8 @@ def test_queries_become_triplets(out):
     {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
     {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
     {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
-    {'llm': 'mistral'} | or add \[llm.mistral\] to a file for config=
+    {'llm': 'meta/llama3.1:8b'} | give llm='llama' settings='llm.llama.model=meta/llama3.1:8b'
+    {'llm': 'mistral:7b'} | or add \[llm.mistral\] to a file for config=
     {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
     {'task': 'triplet', 'settings': {'prompt.changes': 'mood'}} | negation
 """)

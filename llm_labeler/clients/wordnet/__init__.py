@@ -1,12 +1,12 @@
 """Rules over WordNet, which label without an LLM, a key or weights.
 
 ```
-text ──sentence──► Sentence ──► paraphrases, synonyms, reorder, questions ──► Change ──annotator──► candidates
-                               denials, assertions, contrasts, antonyms  ──►
+text ──tagged_sentence──► TaggedSentence ──► substitutions, reorder, denials ──annotator──► candidates
+                                             entities, roles ──hard_negatives──► hard negatives
+     ──question_rules───► other questions, and questions about a passage
 ```
-`hard_negatives` makes hard negatives, `queries` questions about a passage. HanTa tags words, lemminflect
-inflects them, `lexicon.tsv` is an extract of WordNet, and the `.txt` files are tables of phrases. The
-candidates are simple and few: a baseline.
+HanTa tags words, lemminflect inflects them, `lexicon.tsv` is an extract of WordNet, and the `.txt` files are
+tables of phrases. The candidates are simple and few: a baseline.
 """
 
 from __future__ import annotations

@@ -1,0 +1,212 @@
+"""The results of runs: counts, spending, failures and next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from llm_labeler.dispatch.budget import Spending, money
+from llm_labeler.judging.ensemble import Judges
+from llm_labeler.records import format_counts
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import PairkitError, RemoteError
+from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.records import PairDataset
+from pairkit.similarity.languages import train_command
+
+_MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
+
+
+@dataclass(frozen=True, slots=True)
+class AskSummary:
+    """Calls, spending and failures of a session."""
+
+    cached: int = 0
+    answered: int = 0
+    spent: Spending = field(default_factory=Spending)
+    stopped: str | None = None
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)
+    detail: str = ""  # the message of all failures, if it is the same
+
+    def unanswered_counts(self) -> str:
+        """Number of unanswered questions by reason, for a message."""
+        number = sum(self.unanswered.values())
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
+
+    def problem(self, out: Path) -> RemoteError | None:
+        """The error that lists missing answers; None if nothing failed and no limit was reached."""
+        missing = [f"{llm} ({error})" for llm, error in self.problems.items()]
+        if self.unanswered:
+            missing.append(self.unanswered_counts())
+        remedy = "run the same command again"
+        if self.stopped:
+            flag = f"--{self.stopped.replace('_', '-')}"
+            missing.append(f"the questions beyond {flag}")
+            remedy = f"to continue, raise {flag} and {remedy}"
+        if not missing:
+            return None
+        return RemoteError(
+            f"{out} was made without all answers of {'; '.join(missing)}; {remedy}"
+        )
+
+
+def judges_table(judges: Judges) -> ResultTable:
+    """Counts and estimated accuracy of each judge."""
+    alpha = "undefined" if judges.alpha is None else f"{judges.alpha:.2f}"
+    why = f" ({judges.reason})" if judges.reason else ""
+    caption = f"votes weighted by {judges.method}{why}; Krippendorff's alpha {alpha}"
+    columns = ("judge", "judged", "unsure", "accuracy", "agrees with")
+    table = ResultTable(*columns, caption=caption, left=("agrees with",))
+    for name, judge in sorted(judges.by_name.items()):
+        shares = []
+        for pair in judges.agreements:
+            if name in (pair.one, pair.other):
+                other = pair.other if pair.one == name else pair.one
+                shares.append(f"{other} {pair.share:.0%}")
+        accuracy = accuracy_text(judge.accuracy)
+        table.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
+    return table
+
+
+def accuracy_text(accuracy: float | None) -> str:
+    """Format a judge's accuracy, if it was estimated."""
+    return "-" if accuracy is None else f"{accuracy:.2f}"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunResult(Printed):
+    """The common part of the results of `generate`, `parse` and `judge`."""
+
+    out: Path
+    work: Path
+    statistics: Mapping[str, Any]
+    judges: Judges | None
+    asked: AskSummary
+    spent_in_all: Spending
+    seconds: float
+
+    @cached_property
+    def pairs(self) -> PairDataset:
+        """The dataset, read at the first use."""
+        return read_pairs(self.out)
+
+    @property
+    def problem(self) -> RemoteError | None:
+        """The error that lists missing answers; None if nothing failed."""
+        return self.asked.problem(self.out)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of this session; None if a price is unknown."""
+        return self.asked.spent.cost
+
+    def tables(self) -> list[ResultTable]:
+        """The judges, if there are any, and the counts."""
+        tables = [self.table()]
+        if self.judges:
+            tables.insert(0, judges_table(self.judges))
+        return tables
+
+    def _calls(self) -> dict[str, Any]:
+        return {
+            "calls": self.asked.spent.requests,
+            "cached": self.asked.cached,
+            "tokens": self.asked.spent.tokens,
+            "cost": self.asked.spent.cost,
+            "cost_in_all": self.spent_in_all.cost,
+            "stopped": self.asked.stopped,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _cost(self) -> str:
+        spent = self.asked.spent
+        cached = self.asked.cached
+        calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
+        cost = f"{calls}, cost {money(spent.cost)}"
+        if self.spent_in_all != spent:
+            cost += f" ({money(self.spent_in_all.cost)} in all sessions)"
+        return cost
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Labelled(RunResult):
+    """The result of `generate` or `parse`.
+
+    Attributes:
+        out: Folder of the dataset.
+        work: Folder of the answers, for `show`, `report`, `score` and `parse`.
+        statistics: Content of the dataset's statistics.json.
+        dropped: Number of input rows, proposals, candidates and questions without a pair, by reason.
+        judges: The judges' estimated accuracies; None without judges.
+        asked: Calls, spending and failures of this session.
+        spent_in_all: Spending of all sessions in `work`.
+        seconds: Duration of this session.
+        messages: Notes and warnings of the run, one line each.
+    """
+
+    dropped: Mapping[str, int]
+    messages: tuple[str, ...] = ()
+
+    @property
+    def positives(self) -> int:
+        """Number of pairs with the same meaning, in all splits."""
+        return self._count("positive")
+
+    @property
+    def negatives(self) -> int:
+        """Number of pairs with opposite meaning, in all splits."""
+        return self._count("negative")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result for JSON."""
+        return {
+            "out": str(self.out),
+            "texts": self.statistics["texts"],
+            "pairs": self.positives + self.negatives,
+            "positives": self.positives,
+            "negatives": self.negatives,
+            "dropped": dict(sorted(self.dropped.items())),
+            **self._calls(),
+        }
+
+    def table(self) -> ResultTable:
+        """Counts by split, with the cost as caption."""
+        columns = ("texts", "positive", "negative", "triplets")
+        table = ResultTable(
+            "split", *columns, title=str(self.out), caption=self._caption()
+        )
+        for split, counts in self.statistics["splits"].items():
+            table.add_row(split, *(counts[name] for name in columns))
+        return table
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """Commands to list dropped rows, and to train unless most texts have no pair or all are negative."""
+        steps = []
+        if self.dropped:
+            report = ["label", "report", "--work", str(self.work)]
+            steps.append(("see why rows were dropped", report))
+        count = self.positives + self.negatives
+        triplets = self.out / "triplet"
+        step = ("train on the pairs", train_command(self.out))
+        if triplets.is_dir():
+            command = [*train_command(triplets), "--preset", "domain"]
+            step = ("train on the triplets", command)
+            count = self._count("triplets")
+        if self.positives and count >= _MIN_YIELD * self.statistics["texts"]:
+            steps.append(step)
+        return steps
+
+    def __repr__(self) -> str:
+        counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"
+        return f"Labelled({str(self.out)!r}: {counts} of {self.statistics['texts']:,} texts; {self._caption()})"
+
+    def _caption(self) -> str:
+        return f"{self._cost()}; {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
+
+    def _count(self, kind: str) -> int:
+        return sum(split[kind] for split in self.statistics["splits"].values())
