@@ -45,6 +45,7 @@ from aoe_train.searching.nearest import (
     check_kind,
     nearest,
 )
+from aoe_train.searching.ranking import RowQuery
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
@@ -251,7 +252,7 @@ def _read_earlier(
         return None
     earlier = read_index(out)
     if not same_model(probe, earlier.probe):
-        requested["model"] = f"{model}, other weights"
+        requested["model"] = f"other weights than {model}"
     check_same_run(out, earlier.about.model_dump(), requested, requested.keys())
     return earlier
 
@@ -296,9 +297,10 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
         (vector,) = index.searched.rows(slice(place, place + 1))
         # If the text itself were ranked, it would set the scale of the scores by words.
         others = np.delete(np.arange(len(index)), place)
-        by_model = index.ranker.ranked(text, vector, 1, others, by="model")
-        by_both = index.ranker.ranked(text, vector, 1, others, by="both")
-        first = index.texts([*by_model.places, *by_both.places])
+        by_both = RowQuery(text, vector, 1, "both", allowed=others)
+        by_model = by_both._replace(by="model")
+        ranked = index.ranker.ranked([by_model, by_both])
+        first = index.texts([place for rows in ranked for place in rows.places])
         if len(set(first)) == 2:
             yield FirstResults(text, *first)
 

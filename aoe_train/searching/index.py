@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -29,15 +29,14 @@ from aoe_train.searching.ranking import (
     By,
     RankedRows,
     Ranker,
-    allowed,
-    candidates,
+    RowQuery,
     checked_ranking,
-    sortable,
 )
+from aoe_train.searching.row_filters import allowed, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.table_files import write_table
 
@@ -99,7 +98,7 @@ class SearchHits(Printed, list[IndexHit]):
 
 
 class SearchQuery(NamedTuple):
-    """The checked arguments of `SearchIndex.search`."""
+    """The checked arguments of `SearchIndex.search`, and the text's vector; None by words."""
 
     text: str
     top: int
@@ -107,13 +106,6 @@ class SearchQuery(NamedTuple):
     before: Mapping[str, Any]
     by: By
     weight: float | None
-
-
-class _Search(NamedTuple):
-    """A query, the rows that pass its filters (None for all), and its vector as searched."""
-
-    query: SearchQuery
-    rows: np.ndarray | None
     vector: np.ndarray | None
 
 
@@ -152,6 +144,8 @@ class SearchIndex:
     Attributes:
         folder: Its folder.
         about: Its manifest.
+        rows: All rows, in index order.
+        key_column: The column of keys; `row` if rows are identified by their number in the input.
         vectors: The model's vectors of its rows; `np.asarray` makes a float32 array of them.
         searched: The vectors that are searched: the same, or those of its purpose.
         probe: The vector of a fixed text, which identifies the model.
@@ -161,8 +155,9 @@ class SearchIndex:
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         self.folder = folder
         self.about, rows, self.vectors, self.searched, self.probe = read_index(folder)
-        self._rows = rows.drop(HIDDEN, strict=False)
+        self.rows = rows.drop(HIDDEN, strict=False)
         self._ids = row_ids(rows, self.about.key)
+        self.key_column = self._ids.name
         if embedder is not None:
             vector = embedder.encode([PROBE_TEXT], embedder.prompts.document)
             if not same_model(vector, self.probe):
@@ -193,20 +188,10 @@ class SearchIndex:
         units = scaled_to_one(np.array(vectors, np.float32))
         return units if self.collection is None else self.collection.transform(units)
 
-    @property
-    def rows(self) -> pl.DataFrame:
-        """All rows, in index order."""
-        return self._rows
-
     def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """The texts of all or some rows."""
         columns = self.about.text
-        return joined(_rows_at(self._rows.select(columns), places), columns)
-
-    @property
-    def key_column(self) -> str:
-        """The column of keys; `row` if rows are identified by their number in the input."""
-        return self._ids.name
+        return joined(_rows_at(self.rows.select(columns), places), columns)
 
     def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
@@ -216,7 +201,7 @@ class SearchIndex:
         self, places: Sequence[int] | np.ndarray | None = None
     ) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
-        rows = self._rows
+        rows = self.rows
         if self.key_column not in rows.columns:
             rows = rows.with_columns(self._ids)
         return _rows_at(rows, places)
@@ -248,7 +233,7 @@ class SearchIndex:
         text = argument("text", text, str)
         top = argument("top", top, int)
         ranking = checked_ranking(by, top, weight)
-        if not text.strip():
+        if is_blank(text):
             raise DataError("the text is empty; expected a search query")
         vector = None
         if ranking != "words":
@@ -258,68 +243,47 @@ class SearchIndex:
                     f"{self.folder}: opened without its model; search by words, or open it with its model"
                 )
             (vector,) = embedder.encode([text], embedder.prompts.query)
-        query = SearchQuery(text, top, where or {}, before or {}, ranking, weight)
-        (hits,) = self.search_together([(query, vector)])
+        query = SearchQuery(
+            text, top, where or {}, before or {}, ranking, weight, vector
+        )
+        (hits,) = self.search_together([query])
         return hits
 
-    def search_together(
-        self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]
-    ) -> list[SearchHits]:
-        """The hits of several queries with their vectors (None if by words), in one pass over the index.
+    def search_together(self, queries: Sequence[SearchQuery]) -> list[SearchHits]:
+        """The hits of several queries, in one pass over the index.
 
         Raises:
             ConfigError: Unknown column.
             DataError: The index is damaged.
         """
-        searches = []
-        for query, vector in calls:
-            rows = allowed(self._rows, query.where, query.before)
+        row_queries = []
+        for query in queries:
+            rows = allowed(self.rows, query.where, query.before)
+            keyed = self._places_of_key.get(query.text.strip().lower(), [])
+            if rows is not None:
+                keyed = np.intersect1d(keyed, rows).tolist()
+            vector = query.vector
             if vector is not None:
                 (vector,) = self._transformed(vector[None])
-            searches.append(_Search(query, rows, vector))
-        nearest = self._nearest(searches)
-        return list(map(self._hits, searches, nearest))
-
-    def _nearest(self, searches: Sequence[_Search]) -> list[RankedRows | None]:
-        """The nearest rows of all searches that have a vector and no filters, found together."""
-        by_count = defaultdict[int, dict[int, np.ndarray]](dict)
-        for number, search in enumerate(searches):
-            if search.rows is None and search.vector is not None:
-                count = candidates(search.query.by, search.query.top)
-                by_count[count][number] = search.vector
-
-        nearest: list[RankedRows | None] = [None] * len(searches)
-        for count, vectors in by_count.items():
-            ranked = self.ranker.nearest(np.stack([*vectors.values()]), count, None)
-            for number, rows in zip(vectors, ranked, strict=True):
-                nearest[number] = rows
-        return nearest
+            row_queries.append(
+                RowQuery(
+                    query.text, vector, query.top, query.by, query.weight, rows, keyed
+                )
+            )
+        return list(map(self._hits, self.ranker.ranked(row_queries)))
 
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
-        """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
+        """The rows of each key."""
         keyed = defaultdict(list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
             keyed[str(key).strip().lower()].append(place)
         return dict(keyed)
 
-    def _hits(self, search: _Search, nearest: RankedRows | None) -> SearchHits:
-        """The hits of a search; the rows with its text as key come first."""
-        query = search.query
-        key_places = self._places_of_key.get(query.text.strip().lower(), ())
-        ranked = self.ranker.ranked(
-            query.text,
-            search.vector,
-            query.top,
-            search.rows,
-            by=query.by,
-            weight=0.0 if key_places else query.weight,
-            nearest=nearest,
-            keyed=key_places,
-        )
+    def _hits(self, ranked: RankedRows) -> SearchHits:
         places = ranked.places.tolist()
         scores = _score_columns(ranked)
-        rows = self._rows[places].iter_rows(named=True)
+        rows = self.rows[places].iter_rows(named=True)
         names = [self.key_column] * len(places)
         texts = self.texts(places)
         return SearchHits(
@@ -342,12 +306,11 @@ class SearchIndex:
         """
         ranking = checked_ranking(by, top, weight)
         rankings = {}
-        size = len(self)
-        dated = size
+        size = dated = len(self)
         times = None
         names = [self.key_column]
         if before is not None:
-            times = sortable(self._rows, before)
+            times = sortable(self.rows, before)
             dated -= times.null_count()
             if before not in names:
                 names.append(before)
@@ -356,21 +319,16 @@ class SearchIndex:
             while block := list(islice(queries, _BLOCK_TEXTS)):
                 places = np.array([place for place, _ in block])
                 texts = self.texts(places)
-                vectors = self._query_vectors(places, texts)
-                for (place, older), text, vector in zip(
+                vectors: Iterable[np.ndarray | None] = [None] * len(block)
+                if ranking != "words":
+                    vectors = self._query_vectors(places, texts)
+                for (place, others), text, vector in zip(
                     block, texts, vectors, strict=True
                 ):
-                    others = older
                     if others is None:
                         others = np.delete(np.arange(size), place)
-                    rankings[place] = self.ranker.ranked(
-                        text,
-                        vector,
-                        top,
-                        others,
-                        by=ranking,
-                        weight=weight,
-                    )
+                    query = RowQuery(text, vector, top, ranking, weight, others)
+                    (rankings[place],) = self.ranker.ranked([query])
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
         shown = self.keyed_rows().select(names)

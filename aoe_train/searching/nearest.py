@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.quantization import restored
+from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
@@ -59,7 +60,7 @@ class IndexVectors:
         stored = np.asarray(self._stored[places])
         if self._ranges is None:
             return stored
-        return restored(stored, "int8", stored.shape[1], self._ranges)
+        return scaled_to_one(restored(stored, "int8", stored.shape[1], self._ranges))
 
     def __array__(
         self,

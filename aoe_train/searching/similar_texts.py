@@ -45,6 +45,7 @@ _LOWEST_DEFAULT = 0.6
 _HIGHEST_DEFAULT = 0.99
 _FEW_TEXTS = 20  # fewer texts have no distribution of cosines
 _DEFAULT_OF_FEW = 0.8
+_SAME = 1 - 1e-6  # the cosine of equal texts, which rounding can make lower than 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +237,10 @@ class TextComparison:
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
         return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
 
-    def highest_cosine(self) -> float:
-        """The highest cosine of two texts."""
+    def highest_cosine(self) -> float | None:
+        """The highest cosine of two texts; None if there is only one text."""
+        if self.within and len(self.queries) == 1:
+            return None
         cosines = self._highest_cosines(np.arange(len(self.queries)))
         return float(cosines.max(initial=-1))
 
@@ -262,6 +265,7 @@ class TextComparison:
         show: Listener,
     ) -> tuple[pl.DataFrame, int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
+        min_cosine = min(min_cosine, _SAME)
         if self.searcher.index is None:
             blocks = self._compare_all(min_cosine)
         else:

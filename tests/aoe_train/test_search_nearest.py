@@ -227,16 +227,15 @@ def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
     one, two, three, four, *_ = dated()["text"]
     queries = [
-        SearchQuery(text, top, where, {}, by, None)
-        for text, top, where, by in (
-            (one, 3, {}, "both"),
-            (two, 4, {}, "model"),
-            (three, 5, {"day": 3}, "both"),
-            (four, 6, {}, "words"),
+        SearchQuery(text, top, where, {}, by, None, vector)
+        for text, top, where, by, vector in (
+            (one, 3, {}, "both", load(bert).encode(one)),
+            (two, 4, {}, "model", load(bert).encode(two)),
+            (three, 5, {"day": 3}, "both", load(bert).encode(three)),
+            (four, 6, {}, "words", None),
         )
     ]
-    vectors = [*load(bert).encode([one, two, three]), None]
-    found = index.search_together([*zip(queries, vectors, strict=True)])
+    found = index.search_together(queries)
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]

@@ -31,7 +31,7 @@ from aoe_train.searching.serve.requests import (
     decoded,
 )
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.address import is_loopback, reachable_host
 from pairkit.base.system.http_server import (
     HttpServer,
@@ -217,7 +217,7 @@ class EmbeddingServer(HttpServer):
         request = decoded(body, SearchRequest)
         index = self._index(request.index)
         batcher = self._batchers[request.index]
-        if not request.text.strip():
+        if is_blank(request.text):
             raise RefusalError(
                 400, "the text is empty; expected a search query", param="text"
             )
@@ -233,8 +233,9 @@ class EmbeddingServer(HttpServer):
             request.before,
             request.by,
             request.weight,
+            vector,
         )
-        hits = await batcher.together(index.search_together, (query, vector))
+        hits = await batcher.together(index.search_together, query)
         return msgspec.json.encode(hits.to_dict())
 
     def _served(self, _: Request) -> dict[str, Any]:
