@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy import ndarray
 
-from pairkit.base.errors import ConfigError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import argument
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
@@ -63,6 +63,8 @@ def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
         )
     lowest = np.min(bounds, axis=0)
     ranges = np.stack([lowest, np.max(bounds, axis=0)])
+    if not np.isfinite(ranges).all():
+        raise DataError("int8 of vectors with NaN or infinity; leave them out")
     return ranges.astype(np.float32)
 
 
