@@ -107,7 +107,7 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.tokens.coverage import language_warning
-    from aoe_train.searching.build_index import check_place, make
+    from aoe_train.searching.build_index import IndexOptions, check_place, make
     from aoe_train.searching.document_rows import check_link, chunk_rows
     from aoe_train.searching.index_rows import read_rows
     from aoe_train.searching.nearest import IndexKind
@@ -149,10 +149,9 @@ def index(request: IndexRequest) -> Indexed:
             rows,
             embedder,
             folder,
-            model=_recorded_name(request.model, folder),
-            kind=kind,
-            quantize=vector_format,
-            purpose=purpose,
+            IndexOptions(
+                _recorded_name(request.model, folder), kind, vector_format, purpose
+            ),
             remove_missing=request.remove_missing or has_documents,
             fresh=request.fresh,
             show=show,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -66,6 +66,15 @@ _EXAMPLES = 10
 _EXAMPLE_QUERIES = 100
 _SHOWN = 90  # characters of an example
 _WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
+
+
+class IndexOptions(NamedTuple):
+    """How to index: the model's recorded name, and the kind and purpose, if they aren't the default."""
+
+    model: str
+    kind: IndexKind | None
+    quantize: Literal["float32", "int8"]
+    purpose: Purpose | Literal["none"] | None
 
 
 @dataclass(frozen=True)
@@ -159,11 +168,8 @@ def make(
     rows: TextRows,
     embedder: Embedder,
     out: Path,
+    options: IndexOptions,
     *,
-    model: str,
-    kind: IndexKind | None,
-    quantize: Literal["float32", "int8"],
-    purpose: Purpose | Literal["none"] | None,
     remove_missing: bool,
     fresh: bool,
     show: Listener,
@@ -174,59 +180,30 @@ def make(
     """
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
-    requested: dict[str, object] = {"text": list(rows.columns), "vectors": quantize}
-    if kind is not None:
-        requested["kind"] = kind
-    earlier = None if fresh else _read_earlier(out, requested, probe, model)
-
-    key = rows.key
-    earlier_purpose = None
+    earlier = None if fresh else _read_earlier(out, rows.columns, options, probe)
     missing = 0
     removed = 0
     if earlier is not None:
-        key = key or earlier.about.key
-        earlier_purpose = earlier.about.purpose
-        purpose = purpose or earlier_purpose
         absent_rows = earlier.rows.join(
             frame, on=HASH, how="anti", maintain_order="left"
         )
         if remove_missing:
             removed = absent_rows.height
         else:
-            frame = _add_absent_rows(absent_rows, frame, out)
             missing = absent_rows.height
-    if key not in frame.columns:  # the rows that had it were removed
-        key = None
-    searched_for = None if purpose == "none" else purpose
+            frame = _add_absent_rows(absent_rows, frame, out)
+    before = None if earlier is None else earlier.about
+    about = _manifest(frame, rows, options, before, dim=probe.shape[1])
+    check_kind(about.kind)
     texts = joined(frame, rows.columns)
-    if kind is None:
-        kind = "flat" if earlier is None else earlier.about.kind
-        if len(texts) >= MANY:
-            kind = "hnsw"
-    check_kind(kind)
-
     matrix, encoded = _reuse_or_encode(texts, frame[HASH], embedder, earlier)
-    weight = WEIGHTS["bm25"]
-    if searched_for is not None:
-        weight = RECIPES[searched_for].weight
-    about = IndexManifest(
-        model=model,
-        text=list(rows.columns),
-        rows=len(matrix),
-        dim=matrix.shape[1],
-        vectors=quantize,
-        kind=kind,
-        weight=weight,
-        purpose=searched_for,
-        key=key,
-    )
     with whole_folder(out) as folder:
         recall = _write_index(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
     examples: list[FirstResults] = []
-    if searched_for not in (None, earlier_purpose):
+    if about.purpose not in (None, before and before.purpose):
         examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
         out,
@@ -235,26 +212,66 @@ def make(
         missing=missing,
         empty=rows.empty,
         dim=about.dim,
-        kind=kind,
+        kind=about.kind,
         recall=recall,
         bytes=size,
-        purpose=searched_for,
+        purpose=about.purpose,
         examples=examples,
         removed=removed,
     )
 
 
 def _read_earlier(
-    out: Path, requested: dict[str, object], probe: ndarray, model: str
+    out: Path, columns: Sequence[str], options: IndexOptions, probe: ndarray
 ) -> IndexContent | None:
     """The index in `out`, if any; raises ConfigError if its settings or its model differ from those requested."""
     if not (out / ABOUT).is_file():
         return None
     earlier = read_index(out)
+    requested: dict[str, object] = {"text": [*columns], "vectors": options.quantize}
+    if options.kind is not None:
+        requested["kind"] = options.kind
     if not same_model(probe, earlier.probe):
-        requested["model"] = f"other weights than {model}"
+        requested["model"] = f"other weights than {options.model}"
     check_same_run(out, earlier.about.model_dump(), requested, requested.keys())
     return earlier
+
+
+def _manifest(
+    frame: pl.DataFrame,
+    rows: TextRows,
+    options: IndexOptions,
+    earlier: IndexManifest | None,
+    *,
+    dim: int,
+) -> IndexManifest:
+    """The manifest of an index of all rows; what the options leave open is as in the earlier index, if any."""
+    kind: IndexKind = "flat"
+    key = rows.key
+    purpose = options.purpose
+    if earlier is not None:
+        kind = earlier.kind
+        key = key or earlier.key
+        purpose = purpose or earlier.purpose
+    if frame.height >= MANY:
+        kind = "hnsw"
+    if key not in frame.columns:  # the rows that had it were removed
+        key = None
+    searched_for = None if purpose == "none" else purpose
+    weight = WEIGHTS["bm25"]
+    if searched_for is not None:
+        weight = RECIPES[searched_for].weight
+    return IndexManifest(
+        model=options.model,
+        text=[*rows.columns],
+        rows=frame.height,
+        dim=dim,
+        vectors=options.quantize,
+        kind=options.kind or kind,
+        weight=weight,
+        purpose=searched_for,
+        key=key,
+    )
 
 
 def _write_index(
