@@ -121,20 +121,7 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
-    pooling: str = settings.pooling
-    if isinstance(backbone, PackedBackbone):
-        if pooling == "auto":
-            pooling = backbone.poolings[0]
-        if pooling not in backbone.poolings:
-            raise ConfigError(
-                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
-            )
-    elif pooling == "auto":  # the token that attends to the whole text
-        pooling = "last" if is_causal(backbone) else "cls"
-    elif pooling == "cells":
-        raise ConfigError(
-            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
-        )
+    pooling = _pooling(settings.pooling, backbone)
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError(
             "include_prompt is false, but cells mix prompt and text; use another pooling"
@@ -149,6 +136,24 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
             )
         max_length = min(max_length, limit)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
+
+
+def _pooling(pooling: str, backbone: PreTrainedModel) -> str:
+    """The backbone's default pooling for "auto"; raises ConfigError for one that it doesn't support."""
+    if isinstance(backbone, PackedBackbone):
+        if pooling == "auto":
+            return backbone.poolings[0]
+        if pooling not in backbone.poolings:
+            raise ConfigError(
+                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
+            )
+    elif pooling == "auto":  # the token that attends to the whole text
+        return "last" if is_causal(backbone) else "cls"
+    elif pooling == "cells":
+        raise ConfigError(
+            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
+        )
+    return pooling
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,7 @@ from numpy import ndarray
 from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import (
-    CandidateVectors,
-    candidate_results,
-    candidate_vectors,
-)
+from aoe_train.searching.mining.candidates import CandidateSearch, differing_queries
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
@@ -37,18 +33,8 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.records import (
-    QUERY_COLUMNS,
-    RANK,
-    card_files,
-    shard_path,
-    write_dataset,
-)
-from pairkit.similarity.bm25 import Bm25
-from pairkit.similarity.near_duplicates import (
-    near_identical_to,
-    without_near_duplicates,
-)
+from pairkit.dataset.records import card_files, shard_path, write_dataset
+from pairkit.similarity.near_duplicates import without_near_duplicates
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -60,6 +46,7 @@ _PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
 _BANDS = 10  # of similarity
 _ROUNDING = 1e-6  # difference of the vectors of equal models in float32
 _COMPARED_TEXTS = 256  # of each kind that show whether models are equal
+_TOO_FEW = "fewer than two distinct texts; expected enough to {}"
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -117,8 +104,13 @@ def sample_pairs(
     encoders = [encoder for _, encoder in models]
     _check_different(names, encoders, examples, show)
     if query_texts:
-        encoded = dict(zip(names, encoders, strict=True))
-        pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
+        search = CandidateSearch(texts, chosen, top)
+        if len(search.documents) < 2:
+            raise DataError(_TOO_FEW.format("search"), path=name)
+        for model, encoder in zip(names, encoders, strict=True):
+            search.add_model(model, encoder, purposes, show)
+        show(Progress("search"))
+        pairs, counts = _draw_results(search, name)
     else:
         vectors = [
             encoder.encode(chosen, normalize=True, progress=show)
@@ -196,9 +188,7 @@ def _draw_pairs(
 ) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
-        raise DataError(
-            "fewer than two distinct texts; expected enough to form pairs", path=source
-        )
+        raise DataError(_TOO_FEW.format("form pairs"), path=source)
     first, second = np.triu_indices(len(texts), 1)
     cosines = [(matrix @ matrix.T)[first, second] for matrix in vectors]
     cosine = np.mean(cosines, axis=0)
@@ -246,71 +236,27 @@ def _alternate(
 
 
 def _draw_results(
-    texts: Sequence[str],
-    queries: list[str],
-    models: Mapping[str, Encoder],
-    purposes: Sequence[Purpose],
-    top: int,
-    source: str,
-    show: Listener,
+    search: CandidateSearch, source: str
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The results of queries on which candidates differ; near-duplicates of a query are not results."""
-    groups = near_identical_to([*texts, *queries])
-    places = np.unique(groups[: len(texts)])
-    if len(places) < 2:
+    """The results of queries on which candidates differ, as far as they fit."""
+    results = search.results()
+    differing = differing_queries(results)
+    if not differing:
         raise DataError(
-            "fewer than two distinct texts; expected enough to search", path=source
-        )
-    documents = [texts[place] for place in places]
-    vectors = list[CandidateVectors]()
-    for name, encoder in models.items():
-        query_vectors = encoder.encode_query(queries, normalize=True, progress=show)
-        document_vectors = encoder.encode_document(
-            documents, normalize=True, progress=show
-        )
-        vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
-    show(Progress("search"))
-    words = Bm25(documents)
-    query_groups = groups[len(texts) :]
-    results = candidate_results(queries, query_groups, places, words, vectors, top)
-    by_query = enumerate(zip(*results.values(), strict=True))
-    differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
-    if not differ:
-        raise DataError(
-            f"all {len(results)} candidates find the same first {top} for all {len(queries):,} queries; give"
-            " more queries, other models or a --purpose",
+            f"all {len(results)} candidates find the same first {search.top} for all {len(search.queries):,}"
+            " queries; give more queries, other models or a --purpose",
             path=source,
         )
-    share = len(differ) / len(queries)
     rows: list[dict[str, Any]] = []
-    for query in differ:
-        found = {name: by_query[query] for name, by_query in results.items()}
-        query_places = list(dict.fromkeys(chain.from_iterable(found.values())))
-        if rows and len(rows) + len(query_places) > _MAX_PAIRS:
+    for of_query in search.rows(results, differing):
+        if rows and len(rows) + len(of_query) > _MAX_PAIRS:
             break
-        cosines = []
-        for candidate in vectors:
-            result_vectors = candidate.documents.rows(np.array(query_places))
-            cosines.append(result_vectors @ candidate.queries[query])
-        query_values = (top, len(query_places), share)
-        mean_cosines = np.mean(cosines, axis=0).tolist()
-        for place, cosine in zip(query_places, mean_cosines, strict=True):
-            row = {"text1": queries[query], "text2": documents[place], "label": cosine}
-            row |= zip(QUERY_COLUMNS, query_values, strict=True)
-            for name, ranked in found.items():
-                row[RANK + name] = ranked.index(place) + 1 if place in ranked else None
-            rows.append(row)
+        rows += of_query
     pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {
-        "compared_texts": len(documents),
-        "queries": len(queries),
-        "differing_queries": len(differ),
+        "compared_texts": len(search.documents),
+        "queries": len(search.queries),
+        "differing_queries": len(differing),
         "sampled_queries": pairs["text1"].n_unique(),
     }
     return pairs, counts
-
-
-def _differs(results: Sequence[list[int]]) -> bool:
-    """Whether lists of results have another first one or other members."""
-    distinct = {(*ranked[:1], frozenset(ranked)) for ranked in results}
-    return len(distinct) > 1
