@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy import ndarray
@@ -56,16 +56,25 @@ def drawn(count: int) -> Int[ndarray, " text"]:
     return np.sort(shuffled[:_MAX_TEXTS])
 
 
+class Vectors(Protocol):
+    """An array (text, dim), or one that is read from a file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, places: Any, /) -> Any: ...
+
+
 class Collection:
     """The texts of a collection, by a sample of their vectors."""
 
-    def __init__(self, sample: Float[ndarray, "text dim"], purpose: Purpose) -> None:
-        """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
-        if len(sample) < _MIN_TEXTS:
+    def __init__(self, vectors: Vectors, purpose: Purpose) -> None:
+        """`vectors` are the model's, of length 1."""
+        if len(vectors) < _MIN_TEXTS:
             raise DataError(
                 f"--purpose {purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
-                f" common; found {len(sample)}; leave it out, or set the purpose of an index to none"
+                f" common; found {len(vectors)}; leave it out, or set the purpose of an index to none"
             )
+        sample = vectors[drawn(len(vectors))]
         self._mean = sample.mean(axis=0)
         self._centred = scaled_to_one(sample - self._mean)
         self._weight = RECIPES[purpose].neighbours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -16,7 +16,7 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import RECIPES
+from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import quantized, value_ranges
@@ -288,7 +288,7 @@ def _write_index(
     searched = vectors
     if about.purpose is not None:
         show(Progress(f"compare texts ({about.purpose})"))
-        transformed = vectors.collection(about.purpose).transform(matrix)
+        transformed = Collection(vectors, about.purpose).transform(matrix)
         searched = _save_vectors(transformed, about.vectors, folder, SEARCHED)
     show(Progress("index words"))
     (folder / WORDS).mkdir()
@@ -311,7 +311,7 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
-        (vector,) = index.searched.rows(slice(place, place + 1))
+        (vector,) = index.searched[place : place + 1]
         # If the text itself were ranked, it would set the scale of the scores by words.
         others = np.delete(np.arange(len(index)), place)
         by_both = RowQuery(text, vector, 1, "both", allowed=others)
@@ -342,7 +342,7 @@ def _save_vectors(
 def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
-    queries = vectors.rows(np.sort(sample))
+    queries = vectors[np.sort(sample)]
     # The first neighbour is the query itself.
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
@@ -377,7 +377,7 @@ def _add_absent_rows(
 
 def _reuse_or_encode(
     texts: Sequence[str],
-    hashes: Iterable[str],
+    hashes: pl.Series,
     embedder: Embedder,
     earlier: IndexContent | None,
 ) -> tuple[ndarray, int]:
@@ -385,28 +385,22 @@ def _reuse_or_encode(
 
     int8 vectors of an earlier index are not reused: they would be rounded twice.
     """
-    row_of = {}
-    earlier_vectors = np.empty((0, 0), np.float32)
+    vector_of: dict[str, ndarray] = {}
     if earlier is not None and earlier.about.vectors == "float32":
-        row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
-        earlier_vectors = earlier.vectors.rows(slice(None))
-    pairs = list(zip(texts, hashes, strict=True))
-    missing = dict.fromkeys(text for text, digest in pairs if digest not in row_of)
-    encoded = earlier_vectors
-    if missing:
-        encoded = embedder.encode(list(missing), embedder.prompts.document)
+        vector_of = dict(zip(earlier.rows[HASH], earlier.vectors[:], strict=True))
+    new_texts = {
+        digest: text
+        for digest, text in zip(hashes, texts, strict=True)
+        if digest not in vector_of
+    }
+    if new_texts:
+        encoded = embedder.encode([*new_texts.values()], embedder.prompts.document)
         if not np.isfinite(encoded).all():
             raise DataError(
                 f"{embedder.name}: some vectors contain NaN or infinity; check the model"
             )
         encoded = scaled_to_one(encoded)
-    if len(missing) == len(texts):
-        return encoded, len(missing)
-    encoded_row = {text: row for row, text in enumerate(missing)}
-    matrix = np.empty((len(texts), encoded.shape[1]), np.float32)
-    for row, (text, digest) in enumerate(pairs):
-        if digest in row_of:
-            matrix[row] = earlier_vectors[row_of[digest]]
-        else:
-            matrix[row] = encoded[encoded_row[text]]
-    return matrix, len(missing)
+        if len(encoded) == len(texts):
+            return encoded, len(encoded)
+        vector_of |= zip(new_texts, encoded, strict=True)
+    return np.stack([vector_of[digest] for digest in hashes]), len(new_texts)

@@ -181,7 +181,7 @@ class SearchIndex:
     def collection(self) -> Collection | None:
         """What changes the model's vectors into those that are searched, if the index has a purpose."""
         purpose = self.about.purpose
-        return None if purpose is None else self.vectors.collection(purpose)
+        return None if purpose is None else Collection(self.vectors, purpose)
 
     def _transformed(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
@@ -338,7 +338,7 @@ class SearchIndex:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
-            return self.searched.rows(places)
+            return self.searched[places]
         vectors = embedder.encode(list(texts), embedder.prompts.query)
         return self._transformed(vectors)
 

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.quantization import restored
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
 
@@ -55,7 +53,9 @@ class IndexVectors:
         """Number of vectors."""
         return len(self._stored)
 
-    def rows(self, places: slice | Int[ndarray, " row"]) -> Float[ndarray, "row dim"]:
+    def __getitem__(
+        self, places: slice | Int[ndarray, " row"]
+    ) -> Float[ndarray, "row dim"]:
         """Some vectors in float32."""
         stored = np.asarray(self._stored[places])
         if self._ranges is None:
@@ -68,12 +68,7 @@ class IndexVectors:
         copy: bool | None = None,
     ) -> Float[ndarray, "row dim"]:
         """All vectors in float32, for `np.asarray`."""
-        return np.array(self.rows(slice(None)), dtype, copy=copy)
-
-    def collection(self, purpose: Purpose) -> Collection:
-        """The collection of the texts that have these vectors."""
-        sample = self.rows(drawn(len(self)))
-        return Collection(sample, purpose)
+        return np.array(self[:], dtype, copy=copy)
 
 
 def nearest(
@@ -93,7 +88,7 @@ def nearest(
         # Contiguous rows are read without a copy.
         if block[-1] - block[0] + 1 == len(block):
             rows = slice(block[0], block[-1] + 1)
-        products = queries @ vectors.rows(rows).T
+        products = queries @ vectors[rows].T
         scores = np.concatenate([scores, products], axis=1)
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
@@ -174,9 +169,9 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
             sample = np.sort(
                 generator.choice(len(vectors), _MAX_TRAINING, replace=False)
             )
-        index.train(vectors.rows(sample))
+        index.train(vectors[sample])
         for start in range(0, len(vectors), _BLOCK_VECTORS):
-            index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
+            index.add(vectors[start : start + _BLOCK_VECTORS])
     finally:
         faiss.omp_set_num_threads(threads)
     faiss.write_index(index, str(folder / INDEX_FILE))

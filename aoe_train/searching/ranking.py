@@ -148,7 +148,7 @@ def fuse(
     """The best of the nearest rows and those with the best words."""
     best_words = best(by_words, candidates("both", top))
     places = np.union1d(nearest, best_words)
-    cosines = vectors.rows(places) @ vector
+    cosines = vectors[places] @ vector
     scores = fused(cosines, by_words[places], weight)
     order = np.argsort(-scores, kind="stable")[:top]
     return RankedRows(places[order], scores[order], cosines[order])

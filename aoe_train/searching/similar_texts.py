@@ -249,7 +249,7 @@ class TextComparison:
         highest = []
         for start in range(0, len(places), _BLOCK_QUERIES):
             block = places[start : start + _BLOCK_QUERIES]
-            nearest = self.searcher.nearest(self.queries.rows(block), 1 + self.within)
+            nearest = self.searcher.nearest(self.queries[block], 1 + self.within)
             is_other = nearest.places >= 0
             if self.within:
                 is_other = nearest.places != block[:, None]
@@ -301,7 +301,7 @@ class TextComparison:
         for start, block in self._query_blocks():
             lowest = start if self.within else 0
             for first in range(lowest, len(self.searcher.vectors), _BLOCK_TEXTS):
-                others = self.searcher.vectors.rows(slice(first, first + _BLOCK_TEXTS))
+                others = self.searcher.vectors[first : first + _BLOCK_TEXTS]
                 products = block @ others.T
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
@@ -337,7 +337,7 @@ class TextComparison:
     def _query_blocks(self) -> Iterator[tuple[int, ndarray]]:
         """The vectors of `queries` in blocks, with the index of the first one."""
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            yield start, self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+            yield start, self.queries[start : start + _BLOCK_QUERIES]
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:

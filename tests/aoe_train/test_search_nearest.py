@@ -104,7 +104,7 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
     step = (ranges[1] - ranges[0]).max() / 255
-    assert np.abs(stored.rows(slice(None)) - vectors).max() < step
+    assert np.abs(stored[:] - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
         read(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")

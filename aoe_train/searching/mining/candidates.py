@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.collection import RECIPES
+from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.ranking import candidates, fuse
@@ -71,11 +71,12 @@ class CandidateSearch:
         options: dict[str, Any] = {"normalize": True, "progress": show}
         queries = encoder.encode_query(self.queries, **options)
         documents = encoder.encode_document(self.documents, **options)
-        vectors = IndexVectors(documents)
-        as_it_is = CandidateVectors(name, vectors, queries, WEIGHTS["bm25"])
+        as_it_is = CandidateVectors(
+            name, IndexVectors(documents), queries, WEIGHTS["bm25"]
+        )
         self._candidates.append(as_it_is)
         for purpose in purposes:
-            collection = vectors.collection(purpose)
+            collection = Collection(documents, purpose)
             candidate = CandidateVectors(
                 f"{name}, {purpose}",
                 IndexVectors(collection.transform(documents)),
@@ -144,7 +145,7 @@ class CandidateSearch:
         """The mean cosine of all candidates between a query and its results."""
         cosines = []
         for candidate in self._candidates:
-            vectors = candidate.documents.rows(np.array(places))
+            vectors = candidate.documents[np.array(places)]
             cosines.append(vectors @ candidate.queries[query])
         mean: list[float] = np.mean(cosines, axis=0).tolist()
         return mean
