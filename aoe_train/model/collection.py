@@ -57,11 +57,15 @@ def drawn(count: int) -> Int[ndarray, " text"]:
 
 
 class Vectors(Protocol):
-    """An array (text, dim), or one that is read from a file."""
+    """An array (text, dim), or what decodes one from int8."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of texts, and dimensions."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, places: Any, /) -> Any: ...
+    def __getitem__(self, places: Any, /) -> ndarray: ...
 
 
 class Collection:

@@ -16,7 +16,7 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import RECIPES, Collection
+from aoe_train.model.collection import RECIPES, Collection, Vectors
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import quantized, value_ranges
@@ -39,7 +39,7 @@ from aoe_train.searching.index_rows import (
 )
 from aoe_train.searching.nearest import (
     IndexKind,
-    IndexVectors,
+    Int8Vectors,
     Searcher,
     build,
     check_kind,
@@ -327,19 +327,19 @@ def _save_vectors(
     quantize: Literal["float32", "int8"],
     folder: Path,
     name: str,
-) -> IndexVectors:
+) -> Vectors:
     """Write vectors in this format; returns them as they will be read."""
     if quantize == "float32":
         np.save(folder / name, matrix, allow_pickle=False)
-        return IndexVectors(matrix)
+        return matrix
     ranges = value_ranges([matrix])
     codes = quantized(matrix, "int8", ranges)
     np.save(folder / name, codes, allow_pickle=False)
     np.save(folder / RANGES[name], ranges, allow_pickle=False)
-    return IndexVectors(codes, ranges)
+    return Int8Vectors(codes, ranges)
 
 
-def measure(vectors: IndexVectors, searcher: Searcher) -> float:
+def measure(vectors: Vectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
     queries = vectors[np.sort(sample)]

@@ -27,6 +27,7 @@ from numpy import ndarray
 from pydantic import Field
 
 from aoe_train.encoding.source import joined
+from aoe_train.model.collection import Vectors
 from aoe_train.model.folder_checks import (
     Foreign,
     Length,
@@ -34,7 +35,7 @@ from aoe_train.model.folder_checks import (
     mapped_array,
     read_json,
 )
-from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
+from aoe_train.searching.nearest import INDEX_FILE, IndexKind, Int8Vectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
@@ -109,8 +110,8 @@ class IndexContent(NamedTuple):
 
     about: IndexManifest
     rows: pl.DataFrame
-    vectors: IndexVectors  # the model's, mapped into memory
-    searched: IndexVectors  # the same, or those of a purpose
+    vectors: Vectors  # the model's, mapped into memory
+    searched: Vectors  # the same, or those of a purpose
     probe: ndarray  # (1, dim)
 
 
@@ -126,13 +127,13 @@ def read_index(folder: Path) -> IndexContent:
     return IndexContent(about, rows, vectors, searched, probe)
 
 
-def _stored_vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
+def _stored_vectors(folder: Path, name: str, about: IndexManifest) -> Vectors:
     """Stored vectors, with the ranges of int8."""
     stored = _stored_array(folder / name, (about.rows, about.dim), about.vectors)
     if about.vectors == "float32":
-        return IndexVectors(stored)
+        return np.asarray(stored)  # indexing a memmap is slow
     ranges = _stored_array(folder / RANGES[name], (2, about.dim))
-    return IndexVectors(stored, np.array(ranges))
+    return Int8Vectors(stored, np.array(ranges))
 
 
 def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from aoe_train.model.collection import Vectors
 from aoe_train.model.quantization import restored
 from aoe_train.model.similarity import scaled_to_one
 from pairkit.base.errors import DataError
@@ -41,26 +42,24 @@ class Neighbours(NamedTuple):
     places: Int[ndarray, "query rank"]
 
 
-class IndexVectors:
-    """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
+class Int8Vectors:
+    """Vectors of length 1, decoded from int8 with the ranges of each dimension."""
 
-    def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
-        self._stored = stored
+    def __init__(self, codes: ndarray, ranges: ndarray) -> None:
+        self._codes = codes
         self._ranges = ranges
-        self.shape = (stored.shape[0], stored.shape[1])
+        self.shape = codes.shape
 
     def __len__(self) -> int:
         """Number of vectors."""
-        return len(self._stored)
+        return len(self._codes)
 
     def __getitem__(
         self, places: slice | Int[ndarray, " row"]
     ) -> Float[ndarray, "row dim"]:
         """Some vectors in float32."""
-        stored = np.asarray(self._stored[places])
-        if self._ranges is None:
-            return stored
-        return scaled_to_one(restored(stored, "int8", stored.shape[1], self._ranges))
+        codes = np.asarray(self._codes[places])
+        return scaled_to_one(restored(codes, "int8", self.shape[1], self._ranges))
 
     def __array__(
         self,
@@ -72,7 +71,7 @@ class IndexVectors:
 
 
 def nearest(
-    vectors: IndexVectors,
+    vectors: Vectors,
     queries: Float[ndarray, "query dim"],
     count: int,
     places: ndarray | None = None,
@@ -120,7 +119,7 @@ def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, nda
 class Searcher:
     """Finds the nearest vectors, with a faiss index if there is one; else all vectors are compared."""
 
-    vectors: IndexVectors
+    vectors: Vectors
     index: Any = None
 
     def nearest(
@@ -150,7 +149,7 @@ class Searcher:
         return Neighbours(np.concatenate(scores), np.concatenate(best))
 
 
-def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
+def build(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
     """Make and write a faiss index, with one thread, as HNSW depends on the order; None for `flat`."""
     if kind == "flat":
         return None
@@ -184,7 +183,7 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind={kind}")
 
 
-def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
+def read(folder: Path, kind: IndexKind, shape: tuple[int, ...]) -> Any:
     """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None

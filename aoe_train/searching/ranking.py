@@ -13,9 +13,10 @@ import numpy as np
 from numpy import ndarray
 from pydantic import Field, PositiveInt
 
+from aoe_train.model.collection import Vectors
 from aoe_train.model.hybrid import fused
 from aoe_train.searching.index_rows import WORDS, IndexManifest
-from aoe_train.searching.nearest import IndexVectors, Searcher, read
+from aoe_train.searching.nearest import Searcher, read
 from pairkit.base.settings import argument
 from pairkit.similarity.bm25 import Bm25, Scores, best
 
@@ -61,7 +62,7 @@ class Ranker:
 
     folder: Path
     about: IndexManifest
-    vectors: IndexVectors
+    vectors: Vectors
 
     @cached_property
     def searcher(self) -> Searcher:
@@ -138,7 +139,7 @@ class Ranker:
 
 
 def fuse(
-    vectors: IndexVectors,
+    vectors: Vectors,
     vector: Float[ndarray, " dim"],
     nearest: Rows,
     by_words: Scores,

@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
+from aoe_train.model.collection import Vectors
 from aoe_train.objectives.training_rows import evenly_spread
 from aoe_train.searching.index_rows import as_json, with_rows
-from aoe_train.searching.nearest import IndexVectors, Searcher
+from aoe_train.searching.nearest import Searcher
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import CommandResult
@@ -226,7 +227,7 @@ class TextComparison:
     """Compares the texts of `queries` with those of the searcher, or `within` one index with each other."""
 
     searcher: Searcher
-    queries: IndexVectors
+    queries: Vectors
     within: bool
 
     def usual_minimum(self) -> float:

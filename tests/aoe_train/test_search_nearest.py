@@ -18,7 +18,7 @@ from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import (
     INDEX_FILE,
-    IndexVectors,
+    Int8Vectors,
     Searcher,
     build,
     nearest,
@@ -59,7 +59,7 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     allowed = data.draw(st.none() | some.map(sorted).map(np.array))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
-        found = nearest(IndexVectors(vectors), queries, count, allowed)
+        found = nearest(vectors, queries, count, allowed)
     every = np.arange(rows) if allowed is None else allowed
     for query, places, near in zip(queries, found.places, found.scores, strict=True):
         scores = vectors[every] @ query
@@ -73,15 +73,14 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     random = default_rng(3)
     groups = drawn(40, 32)[random.integers(0, 40, 3000)]
     vectors = unit(groups + random.normal(size=(3000, 32)).astype(np.float32) * 0.1)
-    index = IndexVectors(vectors)
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        build(index, "hnsw", folder)
+        build(vectors, "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(index, read(folders[0], "hnsw", vectors.shape))
-    assert measure(index, searcher) > 0.8
+    searcher = Searcher(vectors, read(folders[0], "hnsw", vectors.shape))
+    assert measure(vectors, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
@@ -94,8 +93,8 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     vectors = drawn(2000, 16)
     ranges = value_ranges([vectors])
     for stored in (
-        IndexVectors(vectors),
-        IndexVectors(quantized(vectors, "int8", ranges), ranges),
+        vectors,
+        Int8Vectors(quantized(vectors, "int8", ranges), ranges),
     ):
         searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
         # By the index, and comparing all.
@@ -200,16 +199,15 @@ def test_a_query_from_standard_input(dated_index):
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     # Many equal cosines.
     vectors = default_rng(1).integers(0, 2, (50, 4)).astype(np.float32)
-    index = IndexVectors(vectors)
     for neighbours in (2, 60):
         found = []
         for queries, texts, pairs in ((1024, 4096, 1 << 20), (7, 11, 5)):
             monkeypatch.setattr(near_duplicates, "_BLOCK_QUERIES", queries)
             monkeypatch.setattr(near_duplicates, "_BLOCK_TEXTS", texts)
             monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
-            for asked in (index, IndexVectors(vectors[:30])):
+            for asked in (vectors, vectors[:30]):
                 compared = near_duplicates.TextComparison(
-                    Searcher(index), asked, within=asked is index
+                    Searcher(vectors), asked, within=asked is vectors
                 )
                 similar, full = compared.similar_pairs(
                     2, neighbours=neighbours, show=lambda _: None

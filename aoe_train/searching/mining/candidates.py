@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
-from aoe_train.searching.nearest import IndexVectors, nearest
+from aoe_train.searching.nearest import nearest
 from aoe_train.searching.ranking import candidates, fuse
 from pairkit.dataset.records import QUERY_COLUMNS, RANK
 from pairkit.similarity.bm25 import Bm25
@@ -37,7 +37,7 @@ class CandidateVectors(NamedTuple):
     """The vectors of a model as it is or for a purpose, of length 1, and their weight against words."""
 
     name: str
-    documents: IndexVectors
+    documents: ndarray
     queries: ndarray
     weight: float
 
@@ -71,15 +71,13 @@ class CandidateSearch:
         options: dict[str, Any] = {"normalize": True, "progress": show}
         queries = encoder.encode_query(self.queries, **options)
         documents = encoder.encode_document(self.documents, **options)
-        as_it_is = CandidateVectors(
-            name, IndexVectors(documents), queries, WEIGHTS["bm25"]
-        )
+        as_it_is = CandidateVectors(name, documents, queries, WEIGHTS["bm25"])
         self._candidates.append(as_it_is)
         for purpose in purposes:
             collection = Collection(documents, purpose)
             candidate = CandidateVectors(
                 f"{name}, {purpose}",
-                IndexVectors(collection.transform(documents)),
+                collection.transform(documents),
                 collection.transform(queries),
                 RECIPES[purpose].weight,
             )
