@@ -107,7 +107,7 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.tokens.coverage import language_warning
-    from aoe_train.searching.build_index import IndexOptions, check_place, make
+    from aoe_train.searching.build_index import IndexOptions, build_index, check_place
     from aoe_train.searching.document_rows import check_link, chunk_rows
     from aoe_train.searching.index_rows import read_rows
     from aoe_train.searching.nearest import IndexKind
@@ -145,7 +145,7 @@ def index(request: IndexRequest) -> Indexed:
             warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
             if warning:
                 notes(request.progress)(warning)
-        return make(
+        return build_index(
             rows,
             embedder,
             folder,

@@ -62,6 +62,14 @@ _MODES = {
     "last": ["lasttoken"],
     "weighted-mean": ["weightedmean_tokens"],
 }
+# New releases leave out "_token" and "_tokens".
+_POOLING_OF_MODE = {
+    "cls": "cls",
+    "mean": "avg",
+    "max": "max",
+    "lasttoken": "last",
+    "weightedmean": "weighted-mean",
+}
 
 
 def store_settings(folder: Path, settings: EncoderSettings) -> None:
@@ -388,18 +396,13 @@ def _read_dense(folder: Path) -> Tree:
 def _read_pooling(folder: Path) -> Tree:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
-    pooling_of_mode = {}
-    for name, (mode, *more) in _MODES.items():
-        if not more and name != "first-last-avg":
-            short, _, _ = mode.partition("_tok")
-            pooling_of_mode[mode] = name
-            pooling_of_mode[short] = name
     modes = config.modes
-    if len(modes) != 1 or modes[0] not in pooling_of_mode:
+    mode = ",".join(modes).removesuffix("_token").removesuffix("_tokens")
+    if mode not in _POOLING_OF_MODE:
         raise ConfigError(
-            f"{path}: pooling {modes}; expected one of {', '.join(sorted(pooling_of_mode))}"
+            f"{path}: pooling {modes}; expected one of {', '.join(_POOLING_OF_MODE)}"
         )
-    settings: Tree = {"pooling": pooling_of_mode[modes[0]]}
+    settings: Tree = {"pooling": _POOLING_OF_MODE[mode]}
     if not config.include_prompt:
         settings["include_prompt"] = False
     return settings

@@ -41,7 +41,7 @@ from aoe_train.searching.nearest import (
     IndexKind,
     Int8Vectors,
     Searcher,
-    build,
+    build_faiss,
     check_kind,
     nearest,
 )
@@ -164,7 +164,7 @@ def check_place(out: Path) -> None:
         )
 
 
-def make(
+def build_index(
     rows: TextRows,
     embedder: Embedder,
     out: Path,
@@ -297,7 +297,7 @@ def _write_index(
         texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
     Bm25(texts).save(folder / WORDS)
     show(Progress(f"index vectors ({about.kind})"))
-    index = build(searched, about.kind, folder)
+    index = build_faiss(searched, about.kind, folder)
     recall = 1.0
     if index is not None:
         recall = measure(searched, Searcher(searched, index))

@@ -149,7 +149,7 @@ class Searcher:
         return Neighbours(np.concatenate(scores), np.concatenate(best))
 
 
-def build(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
+def build_faiss(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
     """Make and write a faiss index, with one thread, as HNSW depends on the order; None for `flat`."""
     if kind == "flat":
         return None
@@ -183,7 +183,7 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind={kind}")
 
 
-def read(folder: Path, kind: IndexKind, shape: tuple[int, ...]) -> Any:
+def read_faiss(folder: Path, kind: IndexKind, shape: tuple[int, ...]) -> Any:
     """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None

@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt
 from aoe_train.model.collection import Vectors
 from aoe_train.model.hybrid import fused
 from aoe_train.searching.index_rows import WORDS, IndexManifest
-from aoe_train.searching.nearest import Searcher, read
+from aoe_train.searching.nearest import Searcher, read_faiss
 from pairkit.base.settings import argument
 from pairkit.similarity.bm25 import Bm25, Scores, best
 
@@ -67,7 +67,7 @@ class Ranker:
     @cached_property
     def searcher(self) -> Searcher:
         """Finds the nearest of the index's vectors."""
-        index = read(self.folder, self.about.kind, self.vectors.shape)
+        index = read_faiss(self.folder, self.about.kind, self.vectors.shape)
         return Searcher(self.vectors, index)
 
     @cached_property
@@ -87,8 +87,9 @@ class Ranker:
         groups = defaultdict[tuple[int, int | None], dict[int, ndarray]](dict)
         for number, query in enumerate(queries):
             if query.vector is not None:
+                count = num_candidates(query.by, query.top)
                 alone = None if query.allowed is None else number
-                groups[candidates(query.by, query.top), alone][number] = query.vector
+                groups[count, alone][number] = query.vector
         nearest = {}
         for (count, alone), vectors in groups.items():
             neighbours = self.searcher.nearest(
@@ -147,7 +148,7 @@ def fuse(
     top: int,
 ) -> RankedRows:
     """The best of the nearest rows and those with the best words."""
-    best_words = best(by_words, candidates("both", top))
+    best_words = best(by_words, num_candidates("both", top))
     places = np.union1d(nearest, best_words)
     cosines = vectors[places] @ vector
     scores = fused(cosines, by_words[places], weight)
@@ -155,7 +156,7 @@ def fuse(
     return RankedRows(places[order], scores[order], cosines[order])
 
 
-def candidates(by: By, top: int) -> int:
+def num_candidates(by: By, top: int) -> int:
     """The number of rows of each ranking that are fused: later rows can't be among the best."""
     return top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from aoe_train.searching.ranking import candidates
+from aoe_train.searching.ranking import num_candidates
 from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
@@ -109,7 +109,7 @@ def test_a_key_of_excluded_rows_is_searched_like_another_text(bert, out):
     """,
 )
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
-    assert candidates(by, top) == count
+    assert num_candidates(by, top) == count
 
 
 @table(

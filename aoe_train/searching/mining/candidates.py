@@ -17,7 +17,7 @@ from numpy import ndarray
 from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.searching.nearest import nearest
-from aoe_train.searching.ranking import candidates, fuse
+from aoe_train.searching.ranking import fuse, num_candidates
 from pairkit.dataset.records import QUERY_COLUMNS, RANK
 from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.near_duplicates import near_identical_to
@@ -86,7 +86,7 @@ class CandidateSearch:
     def results(self) -> Results:
         """The first results of each candidate."""
         words = Bm25(self.documents)
-        count = min(candidates("both", self.top) + 1, len(self.documents))
+        count = min(num_candidates("both", self.top) + 1, len(self.documents))
         results = defaultdict(list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
