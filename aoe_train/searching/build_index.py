@@ -45,7 +45,7 @@ from aoe_train.searching.nearest import (
     check_kind,
     nearest,
 )
-from aoe_train.searching.ranking import RowQuery
+from aoe_train.searching.ranking import SearchQuery
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
@@ -314,7 +314,7 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
         (vector,) = index.searched[place : place + 1]
         # If the text itself were ranked, it would set the scale of the scores by words.
         others = np.delete(np.arange(len(index)), place)
-        by_both = RowQuery(text, vector, 1, "both", allowed=others)
+        by_both = SearchQuery(text, vector, 1, "both", allowed=others)
         by_model = by_both._replace(by="model")
         ranked = index.ranker.ranked([by_model, by_both])
         first = index.texts([place for rows in ranked for place in rows.places])

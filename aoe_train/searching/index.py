@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,10 +26,9 @@ from aoe_train.searching.index_rows import (
     with_rows,
 )
 from aoe_train.searching.ranking import (
-    By,
     RankedRows,
     Ranker,
-    RowQuery,
+    SearchQuery,
     checked_ranking,
 )
 from aoe_train.searching.row_filters import allowed, sortable
@@ -95,18 +94,6 @@ class SearchHits(Printed, list[IndexHit]):
             key = one_line(str(hit.key), _SHOWN)
             table.add_row(f"{hit.score:.3f}", cosine, key, one_line(hit.text, _SHOWN))
         return table
-
-
-class SearchQuery(NamedTuple):
-    """The checked arguments of `SearchIndex.search`, and the text's vector; None by words."""
-
-    text: str
-    top: int
-    where: Mapping[str, Any]
-    before: Mapping[str, Any]
-    by: By
-    weight: float | None
-    vector: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,9 +230,7 @@ class SearchIndex:
                     f"{self.folder}: opened without its model; search by words, or open it with its model"
                 )
             (vector,) = embedder.encode([text], embedder.prompts.query)
-        query = SearchQuery(
-            text, top, where or {}, before or {}, ranking, weight, vector
-        )
+        query = SearchQuery(text, vector, top, ranking, weight, where, before)
         (hits,) = self.search_together([query])
         return hits
 
@@ -256,7 +241,7 @@ class SearchIndex:
             ConfigError: Unknown column.
             DataError: The index is damaged.
         """
-        row_queries = []
+        resolved = []
         for query in queries:
             rows = allowed(self.rows, query.where, query.before)
             keyed = self._places_of_key.get(query.text.strip().lower(), [])
@@ -265,12 +250,8 @@ class SearchIndex:
             vector = query.vector
             if vector is not None:
                 (vector,) = self._transformed(vector[None])
-            row_queries.append(
-                RowQuery(
-                    query.text, vector, query.top, query.by, query.weight, rows, keyed
-                )
-            )
-        return list(map(self._hits, self.ranker.ranked(row_queries)))
+            resolved.append(query._replace(vector=vector, allowed=rows, keyed=keyed))
+        return list(map(self._hits, self.ranker.ranked(resolved)))
 
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
@@ -327,7 +308,8 @@ class SearchIndex:
                 ):
                     if others is None:
                         others = np.delete(np.arange(size), place)
-                    query = RowQuery(text, vector, top, ranking, weight, others)
+                    query = SearchQuery(text, vector, top, ranking, weight)
+                    query = query._replace(allowed=others)
                     (rankings[place],) = self.ranker.ranked([query])
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -30,19 +30,21 @@ _KEY_FACTOR = 1.01  # of a row with the query as its key: its score, relative to
 _MIN_CANDIDATES = 200  # of each ranking
 
 
-class RowQuery(NamedTuple):
-    """A query, and the rows that it may find.
+class SearchQuery(NamedTuple):
+    """The checked arguments of `SearchIndex.search`, and what follows from them and the index.
 
     Rows of `keyed` have the text as their key: they come first if words count, and vectors, which blur keys,
     have no weight.
     """
 
     text: str
-    vector: Float[ndarray, " dim"] | None  # of length 1; None by words
+    vector: Float[ndarray, " dim"] | None  # None by words
     top: int
     by: By
     weight: float | None = None  # of vectors; None for the index's own
-    allowed: Rows | None = None  # ascending; None for all
+    where: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
+    allowed: Rows | None = None  # ascending, of the filters; None for all
     keyed: Sequence[int] = ()
 
 
@@ -74,7 +76,7 @@ class Ranker:
     def _word_index(self) -> Bm25:
         return Bm25.load(self.folder / WORDS, len(self.vectors))
 
-    def ranked(self, queries: Sequence[RowQuery]) -> list[RankedRows]:
+    def ranked(self, queries: Sequence[SearchQuery]) -> list[RankedRows]:
         """The best rows of each query; ties are in index order."""
         nearest = self._nearest(queries)
         return [
@@ -82,7 +84,7 @@ class Ranker:
             for number, query in enumerate(queries)
         ]
 
-    def _nearest(self, queries: Sequence[RowQuery]) -> dict[int, RankedRows]:
+    def _nearest(self, queries: Sequence[SearchQuery]) -> dict[int, RankedRows]:
         """The nearest rows of each query by vectors; queries without filters share a pass over the vectors."""
         groups = defaultdict[tuple[int, int | None], dict[int, ndarray]](dict)
         for number, query in enumerate(queries):
@@ -103,7 +105,7 @@ class Ranker:
                 nearest[number] = RankedRows(places[is_row], cosines, cosines)
         return nearest
 
-    def _best(self, query: RowQuery, nearest: RankedRows | None) -> RankedRows:
+    def _best(self, query: SearchQuery, nearest: RankedRows | None) -> RankedRows:
         """The best rows of a query; `nearest` are those nearest to its vector, if it has one."""
         if nearest is not None and query.by == "model":
             return nearest
@@ -125,7 +127,7 @@ class Ranker:
             relative = np.minimum(scores[ranked.places] / most, 1)
         return replace(ranked, words=relative)
 
-    def _word_scores(self, query: RowQuery) -> Scores:
+    def _word_scores(self, query: SearchQuery) -> Scores:
         """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(query.text))
         if query.keyed:

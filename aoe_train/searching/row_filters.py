@@ -23,17 +23,17 @@ _BOOLEANS = ("false", "true")
 
 def allowed(
     rows: pl.DataFrame,
-    where: Mapping[str, Any],
-    before: Mapping[str, Any],
+    where: Mapping[str, Any] | None,
+    before: Mapping[str, Any] | None,
 ) -> Int[np.ndarray, " row"] | None:
     """Ascending numbers of the rows that pass the filters; None without filters."""
     if not where and not before:
         return None
     keep = pl.repeat(value=True, n=rows.height, eager=True)
-    for name, value in where.items():
+    for name, value in (where or {}).items():
         column = _filter_column(rows, "where", name)
         keep &= _equal(column, value).fill_null(value=False)
-    for name, value in before.items():
+    for name, value in (before or {}).items():
         column, limit = _comparable(sortable(rows, name), _as_text(value))
         is_before = column < limit
         keep &= is_before.fill_null(value=False)

@@ -15,7 +15,6 @@ from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
-from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import (
     INDEX_FILE,
     Int8Vectors,
@@ -24,6 +23,7 @@ from aoe_train.searching.nearest import (
     nearest,
     read_faiss,
 )
+from aoe_train.searching.ranking import SearchQuery
 from tests.aoe_train.shorthand import aoe, aoe_json, index
 from tests.aoe_train.tiny import WORDS, load, unit
 from tests.support.shorthand import (
@@ -225,7 +225,7 @@ def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
     one, two, three, four, *_ = dated()["text"]
     queries = [
-        SearchQuery(text, top, where, {}, by, None, vector)
+        SearchQuery(text, vector, top, by, where=where)
         for text, top, where, by, vector in (
             (one, 3, {}, "both", load(bert).encode(one)),
             (two, 4, {}, "model", load(bert).encode(two)),

@@ -20,7 +20,8 @@ from starlette.routing import Route
 from aoe_train.encoding.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
-from aoe_train.searching.index import SearchIndex, SearchQuery
+from aoe_train.searching.index import SearchIndex
+from aoe_train.searching.ranking import SearchQuery
 from aoe_train.searching.serve.batching import Batcher
 from aoe_train.searching.serve.requests import (
     MIB,
@@ -228,12 +229,12 @@ class EmbeddingServer(HttpServer):
             )
         query = SearchQuery(
             request.text,
+            vector,
             request.top,
-            request.where,
-            request.before,
             request.by,
             request.weight,
-            vector,
+            request.where,
+            request.before,
         )
         hits = await batcher.together(index.search_together, query)
         return msgspec.json.encode(hits.to_dict())
