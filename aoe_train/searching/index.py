@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64  # that are searched for at a time
 _SHOWN = 200  # characters of a text in a table
+_STAGE = "search for each text"
 
 
 @dataclass(frozen=True)
@@ -286,35 +286,38 @@ class SearchIndex:
         model, and the model has a special prompt for queries.
         """
         ranking = checked_ranking(by, top, weight)
-        rankings = {}
-        size = dated = len(self)
-        times = None
+        size = len(self)
+        places = np.arange(size)
+        ranks = None
         names = [self.key_column]
         if before is not None:
             times = sortable(self.rows, before)
-            dated -= times.null_count()
+            dated = size - times.null_count()
+            ranks = times.rank("dense").cast(pl.Float64).to_numpy()
+            places = np.argsort(ranks, kind="stable")[:dated]  # NaN is last
             if before not in names:
                 names.append(before)
-        queries = _queries(size, times)
+        rankings = {}
         with Display(progress) as show:
-            while block := list(islice(queries, _BLOCK_TEXTS)):
-                places = np.array([place for place, _ in block])
-                texts = self.texts(places)
+            for start in range(0, len(places), _BLOCK_TEXTS):
+                block = places[start : start + _BLOCK_TEXTS]
+                texts = self.texts(block)
                 vectors: Iterable[np.ndarray | None] = [None] * len(block)
                 if ranking != "words":
-                    vectors = self._query_vectors(places, texts)
-                for (place, others), text, vector in zip(
-                    block, texts, vectors, strict=True
+                    vectors = self._query_vectors(block, texts)
+                for place, text, vector in zip(
+                    block.tolist(), texts, vectors, strict=True
                 ):
-                    if others is None:
-                        others = np.delete(np.arange(size), place)
+                    is_other = np.arange(size) != place
+                    if ranks is not None:
+                        is_other = ranks < ranks[place]
                     query = SearchQuery(text, vector, top, ranking, weight)
-                    query = query._replace(allowed=others)
+                    query = query._replace(allowed=np.flatnonzero(is_other))
                     (rankings[place],) = self.ranker.ranked([query])
-                show(Progress("search for each text", len(rankings), dated))
-            show(Progress("search for each text", dated, dated, ended=True))
-        shown = self.keyed_rows().select(names)
-        return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
+                show(Progress(_STAGE, len(rankings), len(places)))
+            show(Progress(_STAGE, len(places), len(places), ended=True))
+        hits = _hit_table(self.keyed_rows().select(names), rankings)
+        return BatchSearch(hits, len(places), size - len(places))
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
@@ -323,28 +326,6 @@ class SearchIndex:
             return self.searched[places]
         vectors = embedder.encode(list(texts), embedder.prompts.query)
         return self._transformed(vectors)
-
-
-def _queries(
-    size: int, times: pl.Series | None
-) -> Iterator[tuple[int, np.ndarray | None]]:
-    """Each row with all older rows, in order of time; without times None instead of older rows."""
-    if times is None:
-        for row in range(size):
-            yield row, None
-        return
-    ranks = times.rank("dense").to_list()
-    dated = [row for row, rank in enumerate(ranks) if rank is not None]
-    dated.sort(key=ranks.__getitem__)
-    is_older = np.zeros(size, bool)
-    older = np.empty(0, np.int64)
-    first = 0
-    for number, row in enumerate(dated):
-        if ranks[row] != ranks[dated[first]]:
-            is_older[dated[first:number]] = True
-            older = np.flatnonzero(is_older)
-            first = number
-        yield row, older
 
 
 def _rows_at(
