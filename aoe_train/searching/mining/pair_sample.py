@@ -13,7 +13,7 @@ has the rank of each result for each candidate, so that the judgements alone com
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,6 @@ def sample_pairs(
     show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
-    names = [str(model) for model, _ in models]
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
     if queries is None and len(purposes) > 1:
@@ -83,14 +82,13 @@ def sample_pairs(
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)
+    encoders = [encoder for _, encoder in models]
     settings: dict[str, Any] = {"seed": seed}
     inputs: dict[str, Any] = {"data": _digest(texts)}
-    introduction = _INTRODUCTION
     if query_texts:
         settings |= {"top": top, "purposes": [*purposes]}
         inputs["queries"] = _digest(query_texts)
-        introduction += _SHEET
-    inputs["model"] = [digest_of(encoder.identity()) for _, encoder in models]
+    inputs["model"] = [digest_of(encoder.identity()) for encoder in encoders]
     made_by = f"aoe sample-pairs (aoe-toolkit {__version__})"
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = finished(out, run, fresh=fresh)
@@ -100,35 +98,52 @@ def sample_pairs(
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
     chosen = _choose_texts(query_texts or texts, trained, seed)
+    named = [(str(model), encoder) for model, encoder in models]
     examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
-    encoders = [encoder for _, encoder in models]
-    _check_different(names, encoders, examples, show)
+    _check_different(named, examples, show)
     if query_texts:
         search = CandidateSearch(texts, chosen, top)
         if len(search.documents) < 2:
             raise DataError(_TOO_FEW.format("search"), path=name)
-        for model, encoder in zip(names, encoders, strict=True):
+        for model, encoder in named:
             search.add_model(model, encoder, purposes, show)
         show(Progress("search"))
         pairs, counts = _draw_results(search, name)
     else:
-        vectors = [
-            encoder.encode(chosen, normalize=True, progress=show)
-            for encoder in encoders
-        ]
+        vectors = _unit_vectors(encoders, chosen, show)
         pairs = _draw_pairs(chosen, vectors, seed, name)
         counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
-        configs = {"default": {"test": pairs}}
-        card = dataset_card(
-            out.name,
-            configs=card_files(configs),
-            rows=pairs.height,
-            sections=[("", introduction)],
-        )
-        write_dataset(out, configs, card=card, statistics=statistics, run=run)
+        introduction = _INTRODUCTION + (_SHEET if query_texts else "")
+        _write_sample(out, pairs, introduction, statistics, run)
     return pairs, statistics
+
+
+def _write_sample(
+    out: Path,
+    pairs: pl.DataFrame,
+    introduction: str,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> None:
+    configs = {"default": {"test": pairs}}
+    card = dataset_card(
+        out.name,
+        configs=card_files(configs),
+        rows=pairs.height,
+        sections=[("", introduction)],
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+
+
+def _unit_vectors(
+    encoders: Iterable[Encoder], texts: list[str], show: Listener
+) -> list[ndarray]:
+    """Each model's vectors of length 1, (text, dim)."""
+    return [
+        encoder.encode(texts, normalize=True, progress=show) for encoder in encoders
+    ]
 
 
 def _query_texts(source: Source, columns: Mapping[str, str] | None) -> list[str]:
@@ -145,16 +160,13 @@ def _digest(texts: Sequence[str]) -> str:
 
 
 def _check_different(
-    names: Sequence[str],
-    encoders: Sequence[Encoder],
+    models: Sequence[tuple[str, Encoder]],
     texts: list[str],
     show: Listener,
 ) -> None:
     """Raise ConfigError for models with equal vectors, which nobody can judge, or with one name."""
-    vectors = [
-        encoder.encode(texts, normalize=True, progress=show) for encoder in encoders
-    ]
-    named = zip(names, vectors, strict=True)
+    names, encoders = zip(*models, strict=True)
+    named = zip(names, _unit_vectors(encoders, texts, show), strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
         has_same_shape = vectors1.shape == vectors2.shape
         if has_same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
