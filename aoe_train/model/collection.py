@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -26,6 +26,8 @@ from pairkit.base.errors import DataError
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+    from aoe_train.model.quantization import Vectors
 
 _MIN_TEXTS = 50
 # Texts that represent the collection, so that time is linear in its size.
@@ -54,18 +56,6 @@ def drawn(count: int) -> Int[ndarray, " text"]:
     """The ascending numbers of the texts that represent a collection of this many."""
     shuffled = np.random.default_rng(_SEED).permutation(count)
     return np.sort(shuffled[:_MAX_TEXTS])
-
-
-class Vectors(Protocol):
-    """An array (text, dim), or what decodes one from int8."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of texts, and dimensions."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, places: Any, /) -> ndarray: ...
 
 
 class Collection:

@@ -16,10 +16,15 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import RECIPES, Collection, Vectors
+from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
-from aoe_train.model.quantization import quantized, value_ranges
+from aoe_train.model.quantization import (
+    Int8Vectors,
+    Vectors,
+    quantized,
+    value_ranges,
+)
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (
@@ -39,7 +44,6 @@ from aoe_train.searching.index_rows import (
 )
 from aoe_train.searching.nearest import (
     IndexKind,
-    Int8Vectors,
     Searcher,
     build_faiss,
     check_kind,

@@ -27,7 +27,6 @@ from numpy import ndarray
 from pydantic import Field
 
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import Vectors
 from aoe_train.model.folder_checks import (
     Foreign,
     Length,
@@ -35,7 +34,8 @@ from aoe_train.model.folder_checks import (
     mapped_array,
     read_json,
 )
-from aoe_train.searching.nearest import INDEX_FILE, IndexKind, Int8Vectors
+from aoe_train.model.quantization import Int8Vectors, Vectors
+from aoe_train.searching.nearest import INDEX_FILE, IndexKind
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line

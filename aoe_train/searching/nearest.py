@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.collection import Vectors
-from aoe_train.model.quantization import restored
-from aoe_train.model.similarity import scaled_to_one
+from aoe_train.model.quantization import Vectors
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
 
@@ -40,34 +38,6 @@ class Neighbours(NamedTuple):
 
     scores: Float[ndarray, "query rank"]
     places: Int[ndarray, "query rank"]
-
-
-class Int8Vectors:
-    """Vectors of length 1, decoded from int8 with the ranges of each dimension."""
-
-    def __init__(self, codes: ndarray, ranges: ndarray) -> None:
-        self._codes = codes
-        self._ranges = ranges
-        self.shape = codes.shape
-
-    def __len__(self) -> int:
-        """Number of vectors."""
-        return len(self._codes)
-
-    def __getitem__(
-        self, places: slice | Int[ndarray, " row"]
-    ) -> Float[ndarray, "row dim"]:
-        """Some vectors in float32."""
-        codes = np.asarray(self._codes[places])
-        return scaled_to_one(restored(codes, "int8", self.shape[1], self._ranges))
-
-    def __array__(
-        self,
-        dtype: Any = None,
-        copy: bool | None = None,
-    ) -> Float[ndarray, "row dim"]:
-        """All vectors in float32, for `np.asarray`."""
-        return np.array(self[:], dtype, copy=copy)
 
 
 def nearest(

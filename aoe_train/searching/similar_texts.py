@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
-from aoe_train.model.collection import Vectors
+from aoe_train.model.quantization import Vectors
 from aoe_train.objectives.training_rows import evenly_spread
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import Searcher
@@ -139,9 +139,7 @@ class NearDuplicates(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
-        pairs: list[dict[str, Any]] = []
-        for part in self._row_blocks():
-            pairs += map(as_json, part.iter_rows(named=True))
+        pairs = [as_json(row) for row in self.rows().iter_rows(named=True)]
         counts = {
             "texts": self.texts,
             "full": self.full,

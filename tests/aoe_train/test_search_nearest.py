@@ -11,13 +11,12 @@ from numpy.random import default_rng
 
 from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
-from aoe_train.model.quantization import quantized, value_ranges
+from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.nearest import (
     INDEX_FILE,
-    Int8Vectors,
     Searcher,
     build_faiss,
     nearest,
