@@ -304,7 +304,7 @@ def _write_index(
     index = build_faiss(searched, about.kind, folder)
     recall = 1.0
     if index is not None:
-        recall = measure(searched, Searcher(searched, index))
+        recall = measured_recall(searched, Searcher(searched, index))
     about = about.model_copy(update={"recall": recall})
     write_json(folder / ABOUT, about.model_dump(mode="json"))
     return recall
@@ -343,7 +343,7 @@ def _save_vectors(
     return Int8Vectors(codes, ranges)
 
 
-def measure(vectors: Vectors, searcher: Searcher) -> float:
+def measured_recall(vectors: Vectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
     queries = vectors[np.sort(sample)]

@@ -263,13 +263,15 @@ class SearchIndex:
 
     def _hits(self, ranked: RankedRows) -> SearchHits:
         places = ranked.places.tolist()
-        scores = _score_columns(ranked)
-        rows = self.rows[places].iter_rows(named=True)
-        names = [self.key_column] * len(places)
-        texts = self.texts(places)
-        return SearchHits(
-            map(IndexHit, places, *scores, texts, rows, self.keys(places), names)
+        rows = self.rows[places]
+        columns = (
+            *_score_columns(ranked),
+            joined(rows, self.about.text),
+            rows.iter_rows(named=True),
+            self._ids[places].to_list(),
+            [self.key_column] * len(places),
         )
+        return SearchHits(map(IndexHit, places, *columns))
 
     def search_every(
         self,

@@ -14,7 +14,7 @@ from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
-from aoe_train.searching.build_index import measure
+from aoe_train.searching.build_index import measured_recall
 from aoe_train.searching.nearest import (
     INDEX_FILE,
     Searcher,
@@ -79,7 +79,7 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
     searcher = Searcher(vectors, read_faiss(folders[0], "hnsw", vectors.shape))
-    assert measure(vectors, searcher) > 0.8
+    assert measured_recall(vectors, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
