@@ -241,7 +241,7 @@ class TextComparison:
         if self.within and len(self.queries) == 1:
             return None
         cosines = self._highest_cosines(np.arange(len(self.queries)))
-        return float(cosines.max(initial=-1))
+        return float(cosines.max())
 
     def _highest_cosines(self, places: ndarray) -> ndarray:
         """The cosine of the nearest other text of each of these texts."""

@@ -46,7 +46,7 @@ _PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
 _BANDS = 10  # of similarity
 _ROUNDING = 1e-6  # difference of the vectors of equal models in float32
 _COMPARED_TEXTS = 256  # of each kind that show whether models are equal
-_TOO_FEW = "fewer than two distinct texts; expected enough to {}"
+_TOO_FEW = "fewer than two distinct texts; expected at least two"
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -98,14 +98,14 @@ def sample_pairs(
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
     chosen = _choose_texts(query_texts or texts, trained, seed)
-    named = [(str(model), encoder) for model, encoder in models]
+    names = [str(model) for model, _ in models]
     examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
-    _check_different(named, examples, show)
+    _check_different(names, _unit_vectors(encoders, examples, show))
     if query_texts:
         search = CandidateSearch(texts, chosen, top)
         if len(search.documents) < 2:
-            raise DataError(_TOO_FEW.format("search"), path=name)
-        for model, encoder in named:
+            raise DataError(_TOO_FEW, path=name)
+        for model, encoder in zip(names, encoders, strict=True):
             search.add_model(model, encoder, purposes, show)
         show(Progress("search"))
         pairs, counts = _draw_results(search, name)
@@ -159,14 +159,9 @@ def _digest(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
-def _check_different(
-    models: Sequence[tuple[str, Encoder]],
-    texts: list[str],
-    show: Listener,
-) -> None:
+def _check_different(names: Sequence[str], vectors: Sequence[ndarray]) -> None:
     """Raise ConfigError for models with equal vectors, which nobody can judge, or with one name."""
-    names, encoders = zip(*models, strict=True)
-    named = zip(names, _unit_vectors(encoders, texts, show), strict=True)
+    named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
         has_same_shape = vectors1.shape == vectors2.shape
         if has_same_shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
@@ -200,7 +195,7 @@ def _draw_pairs(
 ) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
-        raise DataError(_TOO_FEW.format("form pairs"), path=source)
+        raise DataError(_TOO_FEW, path=source)
     first, second = np.triu_indices(len(texts), 1)
     cosines = [(matrix @ matrix.T)[first, second] for matrix in vectors]
     cosine = np.mean(cosines, axis=0)
