@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -288,6 +288,7 @@ class SearchIndex:
         model, and the model has a special prompt for queries.
         """
         ranking = checked_ranking(by, top, weight)
+        options = SearchQuery("", None, top, ranking, weight)
         size = len(self)
         places = np.arange(size)
         ranks = None
@@ -303,23 +304,28 @@ class SearchIndex:
         with Display(progress) as show:
             for start in range(0, len(places), _BLOCK_TEXTS):
                 block = places[start : start + _BLOCK_TEXTS]
-                texts = self.texts(block)
-                vectors: Iterable[np.ndarray | None] = [None] * len(block)
-                if ranking != "words":
-                    vectors = self._query_vectors(block, texts)
-                for place, text, vector in zip(
-                    block.tolist(), texts, vectors, strict=True
-                ):
-                    is_other = np.arange(size) != place
-                    if ranks is not None:
-                        is_other = ranks < ranks[place]
-                    query = SearchQuery(text, vector, top, ranking, weight)
-                    query = query._replace(allowed=np.flatnonzero(is_other))
+                queries = self._queries(block, ranks, options)
+                for place, query in zip(block.tolist(), queries, strict=True):
                     (rankings[place],) = self.ranker.ranked([query])
                 show(Progress(_STAGE, len(rankings), len(places)))
             show(Progress(_STAGE, len(places), len(places), ended=True))
         hits = _hit_table(self.keyed_rows().select(names), rankings)
         return BatchSearch(hits, len(places), size - len(places))
+
+    def _queries(
+        self, places: np.ndarray, ranks: np.ndarray | None, options: SearchQuery
+    ) -> Iterator[SearchQuery]:
+        """A query for each of these rows, among those of lower ranks, or all others without ranks."""
+        texts = self.texts(places)
+        vectors: Iterable[np.ndarray | None] = [None] * len(places)
+        if options.by != "words":
+            vectors = self._query_vectors(places, texts)
+        for place, text, vector in zip(places, texts, vectors, strict=True):
+            is_other = np.arange(len(self)) != place
+            if ranks is not None:
+                is_other = ranks < ranks[place]
+            rows = np.flatnonzero(is_other)
+            yield options._replace(text=text, vector=vector, allowed=rows)
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
