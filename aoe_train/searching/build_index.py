@@ -118,9 +118,9 @@ class Indexed(OutputResult):
     kind: IndexKind
     recall: float
     bytes: int
-    purpose: Purpose | None = None
-    examples: Sequence[FirstResults] = ()
-    removed: int = 0
+    purpose: Purpose | None
+    examples: Sequence[FirstResults]
+    removed: int
 
     @spoken_notes
     def notes(self) -> list[str]:

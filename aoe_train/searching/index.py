@@ -110,7 +110,7 @@ class BatchSearch:
 
     hits: pl.DataFrame
     texts: int
-    undated: int = 0
+    undated: int
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe search --every --json`."""
@@ -317,23 +317,18 @@ class SearchIndex:
     ) -> Iterator[SearchQuery]:
         """A query for each of these rows, among those of lower ranks, or all others without ranks."""
         texts = self.texts(places)
-        vectors: Iterable[np.ndarray | None] = [None] * len(places)
-        if options.by != "words":
-            vectors = self._query_vectors(places, texts)
+        embedder = self._embedder
+        vectors: Iterable[np.ndarray | None] = self.searched[places]
+        if options.by == "words":
+            vectors = [None] * len(places)
+        elif embedder and embedder.prompts.query != embedder.prompts.document:
+            vectors = self._transformed(embedder.encode(texts, embedder.prompts.query))
         for place, text, vector in zip(places, texts, vectors, strict=True):
             is_other = np.arange(len(self)) != place
             if ranks is not None:
                 is_other = ranks < ranks[place]
             rows = np.flatnonzero(is_other)
             yield options._replace(text=text, vector=vector, allowed=rows)
-
-    def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-        """Query vectors of length 1 of some texts of the index, (text, dim)."""
-        embedder = self._embedder
-        if embedder is None or embedder.prompts.query == embedder.prompts.document:
-            return self.searched[places]
-        vectors = embedder.encode(list(texts), embedder.prompts.query)
-        return self._transformed(vectors)
 
 
 def _rows_at(

@@ -76,8 +76,8 @@ class IndexManifest(Foreign):
     text: Annotated[list[str], Field(min_length=1)]
     rows: Length
     dim: Length
-    vectors: Literal["float32", "int8"] = "float32"
-    kind: IndexKind = "flat"
+    vectors: Literal["float32", "int8"]
+    kind: IndexKind
     recall: float | None = None
     weight: Annotated[float, Field(ge=0, le=1)]
     purpose: Purpose | None = None
@@ -289,7 +289,7 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     """The number of each row in its file, with the file's name if there are several."""
-    if ROW not in rows.columns:  # in an index of an earlier version
+    if ROW not in rows.columns:  # chunks of documents
         return pl.Series("place", range(rows.height))
     name = ROW if "row" in rows.columns else "row"
     if rows[FILE].n_unique() == 1:

@@ -68,8 +68,8 @@ class NearDuplicates(CommandResult):
     index: SearchIndex
     full: int
     min_cosine: float
-    chosen: bool = False
-    highest: float | None = None
+    chosen: bool
+    highest: float | None
 
     @property
     def texts(self) -> int:
