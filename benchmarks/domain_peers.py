@@ -41,7 +41,7 @@ from peers_aoe.environments import add_flags, minilm
 from runs import Ledger, argument_parser, spread
 
 import aoe_train
-from aoe_train.model.collection import RECIPES, Collection, drawn
+from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused
 from pairkit.similarity.bm25 import Bm25
 
@@ -160,7 +160,7 @@ def rankings(
         ("whitened, 256", whitened(vectors, 256)),
     ):
         yield name, moved[judge.queries] @ moved.T
-    moved = Collection(vectors[drawn(len(vectors))], purpose).transform(vectors)
+    moved = Collection(vectors, purpose).transform(vectors)
     cosines = moved[judge.queries] @ moved.T
     yield "aoe index --purpose, vectors", cosines
     yield "aoe index --purpose, both", both(cosines, RECIPES[purpose].weight)

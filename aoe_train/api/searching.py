@@ -109,7 +109,7 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.encoding.encode_workers import refuse_options
     from aoe_train.model.tokens.coverage import language_warning
-    from aoe_train.searching.build_index import check_place, make
+    from aoe_train.searching.build_index import IndexOptions, build_index, check_place
     from aoe_train.searching.document_rows import check_link, chunk_rows
     from aoe_train.searching.index_rows import read_rows
     from aoe_train.searching.nearest import IndexKind
@@ -149,14 +149,13 @@ def index(request: IndexRequest) -> Indexed:
             warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
             if warning:
                 notes(request.progress)(warning)
-        return make(
+        return build_index(
             rows,
             embedder,
             folder,
-            model=_recorded_name(request.model, folder),
-            kind=kind,
-            quantize=vector_format,
-            purpose=purpose,
+            IndexOptions(
+                _recorded_name(request.model, folder), kind, vector_format, purpose
+            ),
             remove_missing=request.remove_missing or has_documents,
             fresh=request.fresh,
             show=show,

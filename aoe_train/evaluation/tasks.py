@@ -39,7 +39,7 @@ from aoe_train.evaluation.resample import (
     Resampling,
     intervals,
 )
-from aoe_train.model.collection import Collection, drawn
+from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import comparable, scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Purpose, Similarity
@@ -119,7 +119,7 @@ class TaskVectors:
         units = scaled_to_one(self.matrix.astype(np.float32))
         texts = [item for item in inputs if not getattr(item, "is_query", False)]
         searched = units[np.unique(self.rows(texts))]
-        collection = Collection(searched[drawn(len(searched))], purpose)
+        collection = Collection(searched, purpose)
         transformed = copy(self)
         transformed.matrix = collection.transform(units)
         return transformed

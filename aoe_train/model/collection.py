@@ -27,6 +27,8 @@ from pairkit.base.errors import DataError
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    from aoe_train.model.quantization import Vectors
+
 _MIN_TEXTS = 50
 # Texts that represent the collection, so that time is linear in its size.
 _MAX_TEXTS = 10_000
@@ -59,13 +61,14 @@ def drawn(count: int) -> Int[ndarray, " text"]:
 class Collection:
     """The texts of a collection, by a sample of their vectors."""
 
-    def __init__(self, sample: Float[ndarray, "text dim"], purpose: Purpose) -> None:
-        """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
-        if len(sample) < _MIN_TEXTS:
+    def __init__(self, vectors: Vectors, purpose: Purpose) -> None:
+        """`vectors` are the model's, of length 1."""
+        if len(vectors) < _MIN_TEXTS:
             raise DataError(
                 f"--purpose {purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
-                f" common; found {len(sample)}; leave it out, or set the purpose of an index to none"
+                f" common; found {len(vectors)}; leave it out, or set the purpose of an index to none"
             )
+        sample = vectors[drawn(len(vectors))]
         self._mean = sample.mean(axis=0)
         self._centred = scaled_to_one(sample - self._mean)
         self._weight = RECIPES[purpose].neighbours

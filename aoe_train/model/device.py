@@ -88,7 +88,8 @@ def downloaded(
         if len(pending) > 1:
             earlier_texts, wait = pending.pop(0)
             yield earlier_texts, wait()
-    yield from ((texts, wait()) for texts, wait in pending)
+    for texts, wait in pending:
+        yield texts, wait()
 
 
 def _start_download(values: Tensor) -> Callable[[], ndarray]:

@@ -61,7 +61,6 @@ from aoe_train.model.tokens.special_tokens import (
     with_prompt,
 )
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
-from aoe_train.settings.prompt_settings import read_prompt
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
@@ -317,8 +316,6 @@ class Encoder:
             )
         if prompt is None:
             prompt = self.settings.named_prompts.chosen(name=prompt_name)
-        elif isinstance(prompt, str):
-            read_prompt(prompt)  # refuses an invalid prompt
         is_single = isinstance(texts, str)
         if is_single:
             texts = [cast("str", texts)]

@@ -62,6 +62,14 @@ _MODES = {
     "last": ["lasttoken"],
     "weighted-mean": ["weightedmean_tokens"],
 }
+# New releases leave out "_token" and "_tokens".
+_POOLING_OF_MODE = {
+    "cls": "cls",
+    "mean": "avg",
+    "max": "max",
+    "lasttoken": "last",
+    "weightedmean": "weighted-mean",
+}
 
 
 def store_settings(folder: Path, settings: EncoderSettings) -> None:
@@ -121,20 +129,7 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
-    pooling: str = settings.pooling
-    if isinstance(backbone, PackedBackbone):
-        if pooling == "auto":
-            pooling = backbone.poolings[0]
-        if pooling not in backbone.poolings:
-            raise ConfigError(
-                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
-            )
-    elif pooling == "auto":  # the token that attends to the whole text
-        pooling = "last" if is_causal(backbone) else "cls"
-    elif pooling == "cells":
-        raise ConfigError(
-            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
-        )
+    pooling = _pooling(settings.pooling, backbone)
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError(
             "include_prompt is false, but cells mix prompt and text; use another pooling"
@@ -149,6 +144,24 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
             )
         max_length = min(max_length, limit)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
+
+
+def _pooling(pooling: str, backbone: PreTrainedModel) -> str:
+    """The backbone's default pooling for "auto"; raises ConfigError for one that it doesn't support."""
+    if isinstance(backbone, PackedBackbone):
+        if pooling == "auto":
+            return backbone.poolings[0]
+        if pooling not in backbone.poolings:
+            raise ConfigError(
+                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
+            )
+    elif pooling == "auto":  # the token that attends to the whole text
+        return "last" if is_causal(backbone) else "cls"
+    elif pooling == "cells":
+        raise ConfigError(
+            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
+        )
+    return pooling
 
 
 @dataclass(frozen=True)
@@ -383,18 +396,13 @@ def _read_dense(folder: Path) -> Tree:
 def _read_pooling(folder: Path) -> Tree:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
-    pooling_of_mode = {}
-    for name, (mode, *more) in _MODES.items():
-        if not more and name != "first-last-avg":
-            short, _, _ = mode.partition("_tok")
-            pooling_of_mode[mode] = name
-            pooling_of_mode[short] = name
     modes = config.modes
-    if len(modes) != 1 or modes[0] not in pooling_of_mode:
+    mode = ",".join(modes).removesuffix("_token").removesuffix("_tokens")
+    if mode not in _POOLING_OF_MODE:
         raise ConfigError(
-            f"{path}: pooling {modes}; expected one of {', '.join(sorted(pooling_of_mode))}"
+            f"{path}: pooling {modes}; expected one of {', '.join(_POOLING_OF_MODE)}"
         )
-    settings: Tree = {"pooling": pooling_of_mode[modes[0]]}
+    settings: Tree = {"pooling": _POOLING_OF_MODE[mode]}
     if not config.include_prompt:
         settings["include_prompt"] = False
     return settings

@@ -285,6 +285,7 @@ _MOST = {
     "labels": 100_000,
 }
 _KERNELS = ("use_kernels", "kernel_config")
+_QUANTIZATIONS = ("quantization_config", "compression_config")
 _QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
 # Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
 _LORA = {
@@ -319,34 +320,29 @@ def check_settings(folder: Path) -> None:
     """Refuse settings for which a library would run code, or never return."""
     path = folder / "config.json"
     for key, value in _settings(read_object(path)):
-        if (
-            "_implementation" in key
-            and isinstance(value, str)
-            and value not in _IMPLEMENTATIONS
-        ):
-            raise ConfigError(
-                f"{path}: {key} = {value!r} would download and run code; remove the line, or use one of"
-                f" {', '.join(sorted(_IMPLEMENTATIONS))}"
-            )
-        if key in _KERNELS and value:
-            raise ConfigError(
-                f"{path}: {key} would download and run code; remove the line"
-            )
-        most = _MOST.get(key.rpartition("_")[2])
-        if most is not None and isinstance(value, int) and value > most:
-            raise ConfigError(
-                f"{path}: {key} = {value}: expected at most {most:,}; {_REMEDY}"
-            )
-        if key in ("quantization_config", "compression_config") and isinstance(
-            value, dict
-        ):
-            method = value.get("quant_method")
-            if method not in _QUANTIZERS:
-                raise ConfigError(
-                    f"{path}: weights quantized by {method!r}; expected bitsandbytes, or none"
-                )
+        problem = _problem(key, value)
+        if problem is not None:
+            raise ConfigError(f"{path}: {problem}")
     _check_adapters(folder / ADAPTERS_FILE)
     read_object(folder / "tokenizer_config.json")
+
+
+def _problem(key: str, value: Any) -> str | None:
+    """Why a setting is refused, if it is."""
+    is_name = isinstance(value, str)
+    if "_implementation" in key and is_name and value not in _IMPLEMENTATIONS:
+        names = ", ".join(sorted(_IMPLEMENTATIONS))
+        return f"{key} = {value!r} would download and run code; remove the line, or use one of {names}"
+    if key in _KERNELS and value:
+        return f"{key} would download and run code; remove the line"
+    most = _MOST.get(key.rpartition("_")[2])
+    if most is not None and isinstance(value, int) and value > most:
+        return f"{key} = {value}: expected at most {most:,}; {_REMEDY}"
+    if key in _QUANTIZATIONS and isinstance(value, dict):
+        method = value.get("quant_method")
+        if method not in _QUANTIZERS:
+            return f"weights quantized by {method!r}; expected bitsandbytes, or none"
+    return None
 
 
 def _check_adapters(path: Path) -> None:

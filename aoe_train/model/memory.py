@@ -6,7 +6,6 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ndarray
@@ -14,19 +13,12 @@ from numpy import ndarray
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
 
-if TYPE_CHECKING:
-    from torch import nn
-
 # Options of glibc's mallopt(3).
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 _ARENA_MAX = -8
 _MAX_THRESHOLD = 32 << 20  # the largest that glibc accepts
-# Tokens per batch. On a CPU, the largest activation stays below the size from which the C library requests
-# fresh, zeroed pages each time (see `keep_freed_memory`).
-_TOKENS_CPU = 8_192
-TOKENS_ACCELERATOR = 65_536
-_ACTIVATION_BYTES = 24 << 20
+TOKENS_ACCELERATOR = 65_536  # per batch
 
 
 @contextmanager
@@ -67,21 +59,6 @@ def _set_malloc_options(options: dict[int, int]) -> None:
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)
-
-
-def tokens_at_once(model: nn.Module) -> int:
-    """The batch size that is fastest on a CPU; memory is rarely the limit."""
-    from torch import nn  # not at the top: a server may run without torch
-
-    widest = 1
-    for layer in model.modules():
-        if not isinstance(layer, nn.Embedding):
-            for weight in layer.parameters(recurse=False):
-                if weight.ndim > 1:
-                    widest = max(widest, *weight.shape[-2:])
-    size = next(model.parameters()).element_size()
-    fitting = _ACTIVATION_BYTES // (widest * size)
-    return min(_TOKENS_CPU, max(1, fitting))
 
 
 def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:

@@ -7,13 +7,17 @@ padded with zero bits. `docs/howto/small-vectors.md` describes the number types.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy import ndarray
 
-from pairkit.base.errors import ConfigError
+from aoe_train.model.similarity import scaled_to_one
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import argument
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
 _STEPS = 255
@@ -63,6 +67,8 @@ def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
         )
     lowest = np.min(bounds, axis=0)
     ranges = np.stack([lowest, np.max(bounds, axis=0)])
+    if not np.isfinite(ranges).all():
+        raise DataError("int8 of vectors with NaN or infinity; leave them out")
     return ranges.astype(np.float32)
 
 
@@ -134,3 +140,35 @@ def _steps(ranges: ndarray) -> tuple[ndarray, ndarray]:
     """Start and width of each dimension's steps; the width of a constant dimension is 0."""
     low, high = ranges.astype(np.float32, copy=False)
     return low, (high - low) / np.float32(_STEPS)
+
+
+class Int8Vectors:
+    """Vectors of length 1, decoded from int8 with the ranges of each dimension."""
+
+    def __init__(self, codes: ndarray, ranges: ndarray) -> None:
+        self._codes = codes
+        self._ranges = ranges
+        self.shape = codes.shape
+
+    def __len__(self) -> int:
+        """Number of vectors."""
+        return len(self._codes)
+
+    def __getitem__(
+        self, places: slice | Int[ndarray, " row"]
+    ) -> Float[ndarray, "row dim"]:
+        """Some vectors in float32."""
+        codes = np.asarray(self._codes[places])
+        return scaled_to_one(restored(codes, "int8", self.shape[1], self._ranges))
+
+    def __array__(
+        self,
+        dtype: Any = None,
+        copy: bool | None = None,
+    ) -> Float[ndarray, "row dim"]:
+        """All vectors in float32, for `np.asarray`."""
+        return np.array(self[:], dtype, copy=copy)
+
+
+Vectors: TypeAlias = ndarray | Int8Vectors
+"""Vectors of length 1, (text, dim): in memory, or read and decoded when they are used."""

@@ -28,8 +28,7 @@ def scaled_to_one(vectors: ndarray) -> ndarray:
 
 def comparable(vectors: ndarray, similarity: Similarity) -> ndarray:
     """(row, dim) in float64; for cosine scaled to length 1, so that cosines are dot products."""
-    exact = vectors.astype(np.float64)
-    return scaled_to_one(exact) if similarity == "cosine" else exact
+    return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)
 
 
 def pair_similarities(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,10 +16,15 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import RECIPES
+from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
-from aoe_train.model.quantization import quantized, value_ranges
+from aoe_train.model.quantization import (
+    Int8Vectors,
+    Vectors,
+    quantized,
+    value_ranges,
+)
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (
@@ -39,12 +44,12 @@ from aoe_train.searching.index_rows import (
 )
 from aoe_train.searching.nearest import (
     IndexKind,
-    IndexVectors,
     Searcher,
-    build,
+    build_faiss,
     check_kind,
     nearest,
 )
+from aoe_train.searching.ranking import SearchQuery
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
@@ -65,6 +70,15 @@ _EXAMPLES = 10
 _EXAMPLE_QUERIES = 100
 _SHOWN = 90  # characters of an example
 _WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
+
+
+class IndexOptions(NamedTuple):
+    """How to index: the model's recorded name, and the kind and purpose, if they aren't the default."""
+
+    model: str
+    kind: IndexKind | None
+    quantize: Literal["float32", "int8"]
+    purpose: Purpose | Literal["none"] | None
 
 
 @dataclass(frozen=True)
@@ -104,9 +118,9 @@ class Indexed(OutputResult):
     kind: IndexKind
     recall: float
     bytes: int
-    purpose: Purpose | None = None
-    examples: Sequence[FirstResults] = ()
-    removed: int = 0
+    purpose: Purpose | None
+    examples: Sequence[FirstResults]
+    removed: int
 
     @spoken_notes
     def notes(self) -> list[str]:
@@ -154,15 +168,12 @@ def check_place(out: Path) -> None:
         )
 
 
-def make(
+def build_index(
     rows: TextRows,
     embedder: Embedder,
     out: Path,
+    options: IndexOptions,
     *,
-    model: str,
-    kind: IndexKind | None,
-    quantize: Literal["float32", "int8"],
-    purpose: Purpose | Literal["none"] | None,
     remove_missing: bool,
     fresh: bool,
     show: Listener,
@@ -173,59 +184,30 @@ def make(
     """
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
-    requested: dict[str, object] = {"text": list(rows.columns), "vectors": quantize}
-    if kind is not None:
-        requested["kind"] = kind
-    earlier = None if fresh else _read_earlier(out, requested, probe, model)
-
-    key = rows.key
-    earlier_purpose = None
+    earlier = None if fresh else _read_earlier(out, rows.columns, options, probe)
     missing = 0
     removed = 0
     if earlier is not None:
-        key = key or earlier.about.key
-        earlier_purpose = earlier.about.purpose
-        purpose = purpose or earlier_purpose
         absent_rows = earlier.rows.join(
             frame, on=HASH, how="anti", maintain_order="left"
         )
         if remove_missing:
             removed = absent_rows.height
         else:
-            frame = _add_absent_rows(absent_rows, frame, out)
             missing = absent_rows.height
-    if key not in frame.columns:  # the rows that had it were removed
-        key = None
-    searched_for = None if purpose == "none" else purpose
+            frame = _add_absent_rows(absent_rows, frame, out)
+    before = None if earlier is None else earlier.about
+    about = _manifest(frame, rows, options, before, dim=probe.shape[1])
+    check_kind(about.kind)
     texts = joined(frame, rows.columns)
-    if kind is None:
-        kind = "flat" if earlier is None else earlier.about.kind
-        if len(texts) >= MANY:
-            kind = "hnsw"
-    check_kind(kind)
-
     matrix, encoded = _reuse_or_encode(texts, frame[HASH], embedder, earlier)
-    weight = WEIGHTS["bm25"]
-    if searched_for is not None:
-        weight = RECIPES[searched_for].weight
-    about = IndexManifest(
-        model=model,
-        text=list(rows.columns),
-        rows=len(matrix),
-        dim=matrix.shape[1],
-        vectors=quantize,
-        kind=kind,
-        weight=weight,
-        purpose=searched_for,
-        key=key,
-    )
     with whole_folder(out) as folder:
         recall = _write_index(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
         files = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
     examples: list[FirstResults] = []
-    if searched_for not in (None, earlier_purpose):
+    if about.purpose not in (None, before and before.purpose):
         examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
         out,
@@ -234,26 +216,66 @@ def make(
         missing=missing,
         empty=rows.empty,
         dim=about.dim,
-        kind=kind,
+        kind=about.kind,
         recall=recall,
         bytes=size,
-        purpose=searched_for,
+        purpose=about.purpose,
         examples=examples,
         removed=removed,
     )
 
 
 def _read_earlier(
-    out: Path, requested: dict[str, object], probe: ndarray, model: str
+    out: Path, columns: Sequence[str], options: IndexOptions, probe: ndarray
 ) -> IndexContent | None:
     """The index in `out`, if any; raises ConfigError if its settings or its model differ from those requested."""
     if not (out / ABOUT).is_file():
         return None
     earlier = read_index(out)
+    requested: dict[str, object] = {"text": [*columns], "vectors": options.quantize}
+    if options.kind is not None:
+        requested["kind"] = options.kind
     if not same_model(probe, earlier.probe):
-        requested["model"] = f"{model}, other weights"
+        requested["model"] = f"other weights than {options.model}"
     check_same_run(out, earlier.about.model_dump(), requested, requested.keys())
     return earlier
+
+
+def _manifest(
+    frame: pl.DataFrame,
+    rows: TextRows,
+    options: IndexOptions,
+    earlier: IndexManifest | None,
+    *,
+    dim: int,
+) -> IndexManifest:
+    """The manifest of an index of all rows; what the options leave open is as in the earlier index, if any."""
+    kind: IndexKind = "flat"
+    key = rows.key
+    purpose = options.purpose
+    if earlier is not None:
+        kind = earlier.kind
+        key = key or earlier.key
+        purpose = purpose or earlier.purpose
+    if frame.height >= MANY:
+        kind = "hnsw"
+    if key not in frame.columns:  # the rows that had it were removed
+        key = None
+    searched_for = None if purpose == "none" else purpose
+    weight = WEIGHTS["bm25"]
+    if searched_for is not None:
+        weight = RECIPES[searched_for].weight
+    return IndexManifest(
+        model=options.model,
+        text=[*rows.columns],
+        rows=frame.height,
+        dim=dim,
+        vectors=options.quantize,
+        kind=options.kind or kind,
+        weight=weight,
+        purpose=searched_for,
+        key=key,
+    )
 
 
 def _write_index(
@@ -270,7 +292,7 @@ def _write_index(
     searched = vectors
     if about.purpose is not None:
         show(Progress(f"compare texts ({about.purpose})"))
-        transformed = vectors.collection(about.purpose).transform(matrix)
+        transformed = Collection(vectors, about.purpose).transform(matrix)
         searched = _save_vectors(transformed, about.vectors, folder, SEARCHED)
     show(Progress("index words"))
     (folder / WORDS).mkdir()
@@ -279,10 +301,10 @@ def _write_index(
         texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
     Bm25(texts).save(folder / WORDS)
     show(Progress(f"index vectors ({about.kind})"))
-    index = build(searched, about.kind, folder)
+    index = build_faiss(searched, about.kind, folder)
     recall = 1.0
     if index is not None:
-        recall = measure(searched, Searcher(searched, index))
+        recall = measured_recall(searched, Searcher(searched, index))
     about = about.model_copy(update={"recall": recall})
     write_json(folder / ABOUT, about.model_dump(mode="json"))
     return recall
@@ -293,12 +315,13 @@ def _word_examples(index: SearchIndex) -> Iterator[FirstResults]:
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
-        (vector,) = index.searched.rows(slice(place, place + 1))
+        (vector,) = index.searched[place : place + 1]
         # If the text itself were ranked, it would set the scale of the scores by words.
         others = np.delete(np.arange(len(index)), place)
-        by_model = index.ranker.ranked(text, vector, 1, others, by="model")
-        by_both = index.ranker.ranked(text, vector, 1, others, by="both")
-        first = index.texts([*by_model.places, *by_both.places])
+        by_both = SearchQuery(text, vector, 1, "both", allowed=others)
+        by_model = by_both._replace(by="model")
+        ranked = index.ranker.ranked([by_model, by_both])
+        first = index.texts([place for rows in ranked for place in rows.places])
         if len(set(first)) == 2:
             yield FirstResults(text, *first)
 
@@ -308,22 +331,22 @@ def _save_vectors(
     quantize: Literal["float32", "int8"],
     folder: Path,
     name: str,
-) -> IndexVectors:
+) -> Vectors:
     """Write vectors in this format; returns them as they will be read."""
     if quantize == "float32":
         np.save(folder / name, matrix, allow_pickle=False)
-        return IndexVectors(matrix)
+        return matrix
     ranges = value_ranges([matrix])
     codes = quantized(matrix, "int8", ranges)
     np.save(folder / name, codes, allow_pickle=False)
     np.save(folder / RANGES[name], ranges, allow_pickle=False)
-    return IndexVectors(codes, ranges)
+    return Int8Vectors(codes, ranges)
 
 
-def measure(vectors: IndexVectors, searcher: Searcher) -> float:
+def measured_recall(vectors: Vectors, searcher: Searcher) -> float:
     """A searcher's recall of the ten nearest, for a sample of the vectors."""
     sample = np.random.default_rng(_SEED).permutation(len(vectors))[:_RECALL_QUERIES]
-    queries = vectors.rows(np.sort(sample))
+    queries = vectors[np.sort(sample)]
     # The first neighbour is the query itself.
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
@@ -358,7 +381,7 @@ def _add_absent_rows(
 
 def _reuse_or_encode(
     texts: Sequence[str],
-    hashes: Iterable[str],
+    hashes: pl.Series,
     embedder: Embedder,
     earlier: IndexContent | None,
 ) -> tuple[ndarray, int]:
@@ -366,28 +389,22 @@ def _reuse_or_encode(
 
     int8 vectors of an earlier index are not reused: they would be rounded twice.
     """
-    row_of = {}
-    earlier_vectors = np.empty((0, 0), np.float32)
+    vector_of: dict[str, ndarray] = {}
     if earlier is not None and earlier.about.vectors == "float32":
-        row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
-        earlier_vectors = earlier.vectors.rows(slice(None))
-    pairs = list(zip(texts, hashes, strict=True))
-    missing = dict.fromkeys(text for text, digest in pairs if digest not in row_of)
-    encoded = earlier_vectors
-    if missing:
-        encoded = embedder.encode(list(missing), embedder.prompts.document)
+        vector_of = dict(zip(earlier.rows[HASH], earlier.vectors[:], strict=True))
+    new_texts = {
+        digest: text
+        for digest, text in zip(hashes, texts, strict=True)
+        if digest not in vector_of
+    }
+    if new_texts:
+        encoded = embedder.encode([*new_texts.values()], embedder.prompts.document)
         if not np.isfinite(encoded).all():
             raise DataError(
                 f"{embedder.name}: some vectors contain NaN or infinity; check the model"
             )
         encoded = scaled_to_one(encoded)
-    if len(missing) == len(texts):
-        return encoded, len(missing)
-    encoded_row = {text: row for row, text in enumerate(missing)}
-    matrix = np.empty((len(texts), encoded.shape[1]), np.float32)
-    for row, (text, digest) in enumerate(pairs):
-        if digest in row_of:
-            matrix[row] = earlier_vectors[row_of[digest]]
-        else:
-            matrix[row] = encoded[encoded_row[text]]
-    return matrix, len(missing)
+        if len(encoded) == len(texts):
+            return encoded, len(encoded)
+        vector_of |= zip(new_texts, encoded, strict=True)
+    return np.stack([vector_of[digest] for digest in hashes]), len(new_texts)

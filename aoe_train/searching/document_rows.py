@@ -78,7 +78,7 @@ def check_link(link: str | None) -> None:
     """Refuse an invalid template of addresses."""
     try:
         (link or "").format(**dict.fromkeys(_LINK_FIELDS, ""))
-    except (KeyError, IndexError, ValueError) as error:
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
         fields = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
         raise ConfigError(
             f"--link {link}: expected an address with {fields}"

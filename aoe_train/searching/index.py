@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,23 +25,22 @@ from aoe_train.searching.index_rows import (
     with_rows,
 )
 from aoe_train.searching.ranking import (
-    By,
     RankedRows,
     Ranker,
-    allowed,
-    candidates,
+    SearchQuery,
     checked_ranking,
-    sortable,
 )
+from aoe_train.searching.row_filters import allowed, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64  # that are searched for at a time
 _SHOWN = 200  # characters of a text in a table
+_STAGE = "search for each text"
 
 
 @dataclass(frozen=True)
@@ -98,25 +96,6 @@ class SearchHits(Printed, list[IndexHit]):
         return table
 
 
-class SearchQuery(NamedTuple):
-    """The checked arguments of `SearchIndex.search`."""
-
-    text: str
-    top: int
-    where: Mapping[str, Any]
-    before: Mapping[str, Any]
-    by: By
-    weight: float | None
-
-
-class _Search(NamedTuple):
-    """A query, the rows that pass its filters (None for all), and its vector as searched."""
-
-    query: SearchQuery
-    rows: np.ndarray | None
-    vector: np.ndarray | None
-
-
 @dataclass(frozen=True, eq=False)
 class BatchSearch:
     """The hits of all texts of an index.
@@ -131,7 +110,7 @@ class BatchSearch:
 
     hits: pl.DataFrame
     texts: int
-    undated: int = 0
+    undated: int
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe search --every --json`."""
@@ -152,6 +131,8 @@ class SearchIndex:
     Attributes:
         folder: Its folder.
         about: Its manifest.
+        rows: All rows, in index order.
+        key_column: The column of keys; `row` if rows are identified by their number in the input.
         vectors: The model's vectors of its rows; `np.asarray` makes a float32 array of them.
         searched: The vectors that are searched: the same, or those of its purpose.
         probe: The vector of a fixed text, which identifies the model.
@@ -161,8 +142,9 @@ class SearchIndex:
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         self.folder = folder
         self.about, rows, self.vectors, self.searched, self.probe = read_index(folder)
-        self._rows = rows.drop(HIDDEN, strict=False)
+        self.rows = rows.drop(HIDDEN, strict=False)
         self._ids = row_ids(rows, self.about.key)
+        self.key_column = self._ids.name
         if embedder is not None:
             vector = embedder.encode([PROBE_TEXT], embedder.prompts.document)
             if not same_model(vector, self.probe):
@@ -186,27 +168,17 @@ class SearchIndex:
     def collection(self) -> Collection | None:
         """What changes the model's vectors into those that are searched, if the index has a purpose."""
         purpose = self.about.purpose
-        return None if purpose is None else self.vectors.collection(purpose)
+        return None if purpose is None else Collection(self.vectors, purpose)
 
     def _transformed(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
         units = scaled_to_one(np.array(vectors, np.float32))
         return units if self.collection is None else self.collection.transform(units)
 
-    @property
-    def rows(self) -> pl.DataFrame:
-        """All rows, in index order."""
-        return self._rows
-
     def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """The texts of all or some rows."""
         columns = self.about.text
-        return joined(_rows_at(self._rows.select(columns), places), columns)
-
-    @property
-    def key_column(self) -> str:
-        """The column of keys; `row` if rows are identified by their number in the input."""
-        return self._ids.name
+        return joined(_rows_at(self.rows.select(columns), places), columns)
 
     def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
@@ -216,7 +188,7 @@ class SearchIndex:
         self, places: Sequence[int] | np.ndarray | None = None
     ) -> pl.DataFrame:
         """All or some rows, with their numbers in the input if they have no key."""
-        rows = self._rows
+        rows = self.rows
         if self.key_column not in rows.columns:
             rows = rows.with_columns(self._ids)
         return _rows_at(rows, places)
@@ -248,7 +220,7 @@ class SearchIndex:
         text = argument("text", text, str)
         top = argument("top", top, int)
         ranking = checked_ranking(by, top, weight)
-        if not text.strip():
+        if is_blank(text):
             raise DataError("the text is empty; expected a search query")
         vector = None
         if ranking != "words":
@@ -258,73 +230,48 @@ class SearchIndex:
                     f"{self.folder}: opened without its model; search by words, or open it with its model"
                 )
             (vector,) = embedder.encode([text], embedder.prompts.query)
-        query = SearchQuery(text, top, where or {}, before or {}, ranking, weight)
-        (hits,) = self.search_together([(query, vector)])
+        query = SearchQuery(text, vector, top, ranking, weight, where, before)
+        (hits,) = self.search_together([query])
         return hits
 
-    def search_together(
-        self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]
-    ) -> list[SearchHits]:
-        """The hits of several queries with their vectors (None if by words), in one pass over the index.
+    def search_together(self, queries: Sequence[SearchQuery]) -> list[SearchHits]:
+        """The hits of several queries, in one pass over the index.
 
         Raises:
             ConfigError: Unknown column.
             DataError: The index is damaged.
         """
-        searches = []
-        for query, vector in calls:
-            rows = allowed(self._rows, query.where, query.before)
+        resolved = []
+        for query in queries:
+            rows = allowed(self.rows, query.where, query.before)
+            keyed = self._places_of_key.get(query.text.strip().lower(), [])
+            if rows is not None:
+                keyed = np.intersect1d(keyed, rows).tolist()
+            vector = query.vector
             if vector is not None:
                 (vector,) = self._transformed(vector[None])
-            searches.append(_Search(query, rows, vector))
-        nearest = self._nearest(searches)
-        return list(map(self._hits, searches, nearest))
-
-    def _nearest(self, searches: Sequence[_Search]) -> list[RankedRows | None]:
-        """The nearest rows of all searches that have a vector and no filters, found together."""
-        by_count = defaultdict[int, dict[int, np.ndarray]](dict)
-        for number, search in enumerate(searches):
-            if search.rows is None and search.vector is not None:
-                count = candidates(search.query.by, search.query.top)
-                by_count[count][number] = search.vector
-
-        nearest: list[RankedRows | None] = [None] * len(searches)
-        for count, vectors in by_count.items():
-            ranked = self.ranker.nearest(np.stack([*vectors.values()]), count, None)
-            for number, rows in zip(vectors, ranked, strict=True):
-                nearest[number] = rows
-        return nearest
+            resolved.append(query._replace(vector=vector, allowed=rows, keyed=keyed))
+        return list(map(self._hits, self.ranker.ranked(resolved)))
 
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
-        """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
+        """The rows of each key."""
         keyed = defaultdict(list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
             keyed[str(key).strip().lower()].append(place)
         return dict(keyed)
 
-    def _hits(self, search: _Search, nearest: RankedRows | None) -> SearchHits:
-        """The hits of a search; the rows with its text as key come first."""
-        query = search.query
-        key_places = self._places_of_key.get(query.text.strip().lower(), ())
-        ranked = self.ranker.ranked(
-            query.text,
-            search.vector,
-            query.top,
-            search.rows,
-            by=query.by,
-            weight=0.0 if key_places else query.weight,
-            nearest=nearest,
-            keyed=key_places,
-        )
+    def _hits(self, ranked: RankedRows) -> SearchHits:
         places = ranked.places.tolist()
-        scores = _score_columns(ranked)
-        rows = self._rows[places].iter_rows(named=True)
-        names = [self.key_column] * len(places)
-        texts = self.texts(places)
-        return SearchHits(
-            map(IndexHit, places, *scores, texts, rows, self.keys(places), names)
+        rows = self.rows[places]
+        columns = (
+            *_score_columns(ranked),
+            joined(rows, self.about.text),
+            rows.iter_rows(named=True),
+            self._ids[places].to_list(),
+            [self.key_column] * len(places),
         )
+        return SearchHits(map(IndexHit, places, *columns))
 
     def search_every(
         self,
@@ -341,70 +288,47 @@ class SearchIndex:
         model, and the model has a special prompt for queries.
         """
         ranking = checked_ranking(by, top, weight)
-        rankings = {}
+        options = SearchQuery("", None, top, ranking, weight)
         size = len(self)
-        dated = size
-        times = None
+        places = np.arange(size)
+        ranks = None
         names = [self.key_column]
         if before is not None:
-            times = sortable(self._rows, before)
-            dated -= times.null_count()
+            times = sortable(self.rows, before)
+            dated = size - times.null_count()
+            ranks = times.rank("dense").cast(pl.Float64).to_numpy()
+            places = np.argsort(ranks, kind="stable")[:dated]  # NaN is last
             if before not in names:
                 names.append(before)
-        queries = _queries(size, times)
+        rankings = {}
         with Display(progress) as show:
-            while block := list(islice(queries, _BLOCK_TEXTS)):
-                places = np.array([place for place, _ in block])
-                texts = self.texts(places)
-                vectors = self._query_vectors(places, texts)
-                for (place, older), text, vector in zip(
-                    block, texts, vectors, strict=True
-                ):
-                    others = older
-                    if others is None:
-                        others = np.delete(np.arange(size), place)
-                    rankings[place] = self.ranker.ranked(
-                        text,
-                        vector,
-                        top,
-                        others,
-                        by=ranking,
-                        weight=weight,
-                    )
-                show(Progress("search for each text", len(rankings), dated))
-            show(Progress("search for each text", dated, dated, ended=True))
-        shown = self.keyed_rows().select(names)
-        return BatchSearch(_hit_table(shown, rankings), dated, size - dated)
+            for start in range(0, len(places), _BLOCK_TEXTS):
+                block = places[start : start + _BLOCK_TEXTS]
+                queries = self._queries(block, ranks, options)
+                for place, query in zip(block.tolist(), queries, strict=True):
+                    (rankings[place],) = self.ranker.ranked([query])
+                show(Progress(_STAGE, len(rankings), len(places)))
+            show(Progress(_STAGE, len(places), len(places), ended=True))
+        hits = _hit_table(self.keyed_rows().select(names), rankings)
+        return BatchSearch(hits, len(places), size - len(places))
 
-    def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-        """Query vectors of length 1 of some texts of the index, (text, dim)."""
+    def _queries(
+        self, places: np.ndarray, ranks: np.ndarray | None, options: SearchQuery
+    ) -> Iterator[SearchQuery]:
+        """A query for each of these rows, among those of lower ranks, or all others without ranks."""
+        texts = self.texts(places)
         embedder = self._embedder
-        if embedder is None or embedder.prompts.query == embedder.prompts.document:
-            return self.searched.rows(places)
-        vectors = embedder.encode(list(texts), embedder.prompts.query)
-        return self._transformed(vectors)
-
-
-def _queries(
-    size: int, times: pl.Series | None
-) -> Iterator[tuple[int, np.ndarray | None]]:
-    """Each row with all older rows, in order of time; without times None instead of older rows."""
-    if times is None:
-        for row in range(size):
-            yield row, None
-        return
-    ranks = times.rank("dense").to_list()
-    dated = [row for row, rank in enumerate(ranks) if rank is not None]
-    dated.sort(key=ranks.__getitem__)
-    is_older = np.zeros(size, bool)
-    older = np.empty(0, np.int64)
-    first = 0
-    for number, row in enumerate(dated):
-        if ranks[row] != ranks[dated[first]]:
-            is_older[dated[first:number]] = True
-            older = np.flatnonzero(is_older)
-            first = number
-        yield row, older
+        vectors: Iterable[np.ndarray | None] = self.searched[places]
+        if options.by == "words":
+            vectors = [None] * len(places)
+        elif embedder and embedder.prompts.query != embedder.prompts.document:
+            vectors = self._transformed(embedder.encode(texts, embedder.prompts.query))
+        for place, text, vector in zip(places, texts, vectors, strict=True):
+            is_other = np.arange(len(self)) != place
+            if ranks is not None:
+                is_other = ranks < ranks[place]
+            rows = np.flatnonzero(is_other)
+            yield options._replace(text=text, vector=vector, allowed=rows)
 
 
 def _rows_at(

@@ -34,7 +34,8 @@ from aoe_train.model.folder_checks import (
     mapped_array,
     read_json,
 )
-from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
+from aoe_train.model.quantization import Int8Vectors, Vectors
+from aoe_train.searching.nearest import INDEX_FILE, IndexKind
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
@@ -75,8 +76,8 @@ class IndexManifest(Foreign):
     text: Annotated[list[str], Field(min_length=1)]
     rows: Length
     dim: Length
-    vectors: Literal["float32", "int8"] = "float32"
-    kind: IndexKind = "flat"
+    vectors: Literal["float32", "int8"]
+    kind: IndexKind
     recall: float | None = None
     weight: Annotated[float, Field(ge=0, le=1)]
     purpose: Purpose | None = None
@@ -109,8 +110,8 @@ class IndexContent(NamedTuple):
 
     about: IndexManifest
     rows: pl.DataFrame
-    vectors: IndexVectors  # the model's, mapped into memory
-    searched: IndexVectors  # the same, or those of a purpose
+    vectors: Vectors  # the model's, mapped into memory
+    searched: Vectors  # the same, or those of a purpose
     probe: ndarray  # (1, dim)
 
 
@@ -126,13 +127,13 @@ def read_index(folder: Path) -> IndexContent:
     return IndexContent(about, rows, vectors, searched, probe)
 
 
-def _stored_vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
+def _stored_vectors(folder: Path, name: str, about: IndexManifest) -> Vectors:
     """Stored vectors, with the ranges of int8."""
     stored = _stored_array(folder / name, (about.rows, about.dim), about.vectors)
     if about.vectors == "float32":
-        return IndexVectors(stored)
+        return np.asarray(stored)  # indexing a memmap is slow
     ranges = _stored_array(folder / RANGES[name], (2, about.dim))
-    return IndexVectors(stored, np.array(ranges))
+    return Int8Vectors(stored, np.array(ranges))
 
 
 def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
@@ -288,7 +289,7 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     """The number of each row in its file, with the file's name if there are several."""
-    if ROW not in rows.columns:  # in an index of an earlier version
+    if ROW not in rows.columns:  # chunks of documents
         return pl.Series("place", range(rows.height))
     name = ROW if "row" in rows.columns else "row"
     if rows[FILE].n_unique() == 1:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.collection import Collection, drawn
-from aoe_train.model.quantization import restored
-from aoe_train.settings.train_settings import Purpose
+from aoe_train.model.quantization import Vectors
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
 
@@ -42,41 +40,8 @@ class Neighbours(NamedTuple):
     places: Int[ndarray, "query rank"]
 
 
-class IndexVectors:
-    """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
-
-    def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
-        self._stored = stored
-        self._ranges = ranges
-        self.shape = (stored.shape[0], stored.shape[1])
-
-    def __len__(self) -> int:
-        """Number of vectors."""
-        return len(self._stored)
-
-    def rows(self, places: slice | Int[ndarray, " row"]) -> Float[ndarray, "row dim"]:
-        """Some vectors in float32."""
-        stored = np.asarray(self._stored[places])
-        if self._ranges is None:
-            return stored
-        return restored(stored, "int8", stored.shape[1], self._ranges)
-
-    def __array__(
-        self,
-        dtype: Any = None,
-        copy: bool | None = None,
-    ) -> Float[ndarray, "row dim"]:
-        """All vectors in float32, for `np.asarray`."""
-        return np.array(self.rows(slice(None)), dtype, copy=copy)
-
-    def collection(self, purpose: Purpose) -> Collection:
-        """The collection of the texts that have these vectors."""
-        sample = self.rows(drawn(len(self)))
-        return Collection(sample, purpose)
-
-
 def nearest(
-    vectors: IndexVectors,
+    vectors: Vectors,
     queries: Float[ndarray, "query dim"],
     count: int,
     places: ndarray | None = None,
@@ -92,7 +57,7 @@ def nearest(
         # Contiguous rows are read without a copy.
         if block[-1] - block[0] + 1 == len(block):
             rows = slice(block[0], block[-1] + 1)
-        products = queries @ vectors.rows(rows).T
+        products = queries @ vectors[rows].T
         scores = np.concatenate([scores, products], axis=1)
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
@@ -124,7 +89,7 @@ def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, nda
 class Searcher:
     """Finds the nearest vectors, with a faiss index if there is one; else all vectors are compared."""
 
-    vectors: IndexVectors
+    vectors: Vectors
     index: Any = None
 
     def nearest(
@@ -154,7 +119,7 @@ class Searcher:
         return Neighbours(np.concatenate(scores), np.concatenate(best))
 
 
-def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
+def build_faiss(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
     """Make and write a faiss index, with one thread, as HNSW depends on the order; None for `flat`."""
     if kind == "flat":
         return None
@@ -173,9 +138,9 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
             sample = np.sort(
                 generator.choice(len(vectors), _MAX_TRAINING, replace=False)
             )
-        index.train(vectors.rows(sample))
+        index.train(vectors[sample])
         for start in range(0, len(vectors), _BLOCK_VECTORS):
-            index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
+            index.add(vectors[start : start + _BLOCK_VECTORS])
     finally:
         faiss.omp_set_num_threads(threads)
     faiss.write_index(index, str(folder / INDEX_FILE))
@@ -188,7 +153,7 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind={kind}")
 
 
-def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
+def read_faiss(folder: Path, kind: IndexKind, shape: tuple[int, ...]) -> Any:
     """Read the faiss index of a folder; None for `flat`."""
     if kind == "flat":
         return None

@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 from numpy import ndarray
 
+from aoe_train.model.quantization import Vectors
 from aoe_train.objectives.training_rows import evenly_spread
 from aoe_train.searching.index_rows import as_json, with_rows
-from aoe_train.searching.nearest import IndexVectors, Searcher
+from aoe_train.searching.nearest import Searcher
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import CommandResult
@@ -45,6 +46,7 @@ _LOWEST_DEFAULT = 0.6
 _HIGHEST_DEFAULT = 0.99
 _FEW_TEXTS = 20  # fewer texts have no distribution of cosines
 _DEFAULT_OF_FEW = 0.8
+_SAME = 1 - 1e-6  # the cosine of equal texts, which rounding can make lower than 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +68,8 @@ class NearDuplicates(CommandResult):
     index: SearchIndex
     full: int
     min_cosine: float
-    chosen: bool = False
-    highest: float | None = None
+    chosen: bool
+    highest: float | None
 
     @property
     def texts(self) -> int:
@@ -137,9 +139,7 @@ class NearDuplicates(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
-        pairs: list[dict[str, Any]] = []
-        for part in self._row_blocks():
-            pairs += map(as_json, part.iter_rows(named=True))
+        pairs = [as_json(row) for row in self.rows().iter_rows(named=True)]
         counts = {
             "texts": self.texts,
             "full": self.full,
@@ -225,7 +225,7 @@ class TextComparison:
     """Compares the texts of `queries` with those of the searcher, or `within` one index with each other."""
 
     searcher: Searcher
-    queries: IndexVectors
+    queries: Vectors
     within: bool
 
     def usual_minimum(self) -> float:
@@ -236,17 +236,19 @@ class TextComparison:
         minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
         return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
 
-    def highest_cosine(self) -> float:
-        """The highest cosine of two texts."""
+    def highest_cosine(self) -> float | None:
+        """The highest cosine of two texts; None if there is only one text."""
+        if self.within and len(self.queries) == 1:
+            return None
         cosines = self._highest_cosines(np.arange(len(self.queries)))
-        return float(cosines.max(initial=-1))
+        return float(cosines.max())
 
     def _highest_cosines(self, places: ndarray) -> ndarray:
         """The cosine of the nearest other text of each of these texts."""
         highest = []
         for start in range(0, len(places), _BLOCK_QUERIES):
             block = places[start : start + _BLOCK_QUERIES]
-            nearest = self.searcher.nearest(self.queries.rows(block), 1 + self.within)
+            nearest = self.searcher.nearest(self.queries[block], 1 + self.within)
             is_other = nearest.places >= 0
             if self.within:
                 is_other = nearest.places != block[:, None]
@@ -262,6 +264,7 @@ class TextComparison:
         show: Listener,
     ) -> tuple[pl.DataFrame, int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
+        min_cosine = min(min_cosine, _SAME)
         if self.searcher.index is None:
             blocks = self._compare_all(min_cosine)
         else:
@@ -297,7 +300,7 @@ class TextComparison:
         for start, block in self._query_blocks():
             lowest = start if self.within else 0
             for first in range(lowest, len(self.searcher.vectors), _BLOCK_TEXTS):
-                others = self.searcher.vectors.rows(slice(first, first + _BLOCK_TEXTS))
+                others = self.searcher.vectors[first : first + _BLOCK_TEXTS]
                 products = block @ others.T
                 if self.within and first == start:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
@@ -333,7 +336,7 @@ class TextComparison:
     def _query_blocks(self) -> Iterator[tuple[int, ndarray]]:
         """The vectors of `queries` in blocks, with the index of the first one."""
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
-            yield start, self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+            yield start, self.queries[start : start + _BLOCK_QUERIES]
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:

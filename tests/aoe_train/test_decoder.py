@@ -84,6 +84,13 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(
         load(damaged)
 
 
+def test_a_saved_model_replaces_adapters(llama, tuned, tmp_path):
+    folder = shutil.copytree(tuned, tmp_path / "m")
+    plain = load(llama)
+    plain.save(folder)
+    assert abs(load(folder).encode(TEXTS) - plain.encode(TEXTS)).max() < 1e-5
+
+
 def test_impossible_adapters(llama, out, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in values("""

@@ -67,6 +67,8 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     """
     given, error, message
     {'link': 'https://a.example/{name}'} | ConfigError | expected an address with {file}, {page}
+    {'link': '{file.name}'} | ConfigError | expected an address with {file}, {page}
+    {'link': '{file[a]}'} | ConfigError | expected an address with {file}, {page}
     {'chunk_tokens': 100000} | ConfigError | reads at most
     {'columns': {'text': 'a'}} | ConfigError | only for tables
     """,

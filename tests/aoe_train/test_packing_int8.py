@@ -23,7 +23,13 @@ from aoe_train.model.precision import (
 from aoe_train.model.quantization import quantized, restored, value_ranges
 from tests.aoe_train.test_objectives_mix import seeds
 from tests.aoe_train.tiny import load
-from tests.support.shorthand import approx, config_error, parametrize, table
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    parametrize,
+    table,
+)
 
 CPU = torch.device("cpu")
 TEXTS = [
@@ -180,6 +186,8 @@ def test_constant_dimensions():
     codes = quantized(vectors, "int8")
     assert codes[:, 0].tolist() == [-128, -128]
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
+    with data_error("NaN or infinity"):
+        value_ranges([vectors, vectors * np.nan])
 
 
 @parametrize("quantize", ["float32", "int8", "binary", "ubinary"])

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from aoe_train.searching.ranking import candidates
+from aoe_train.searching.ranking import num_candidates
 from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
@@ -87,6 +87,17 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
     (hit,) = index.search("7", by="words")  # one digit is not a word
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
+    assert index.search("SUP-77", by="words")[0].words == 1
+
+
+def test_a_key_of_excluded_rows_is_searched_like_another_text(bert, out):
+    rows = {"key": ["boat", *"bcdefg"], "text": WORDS[:7], "is_new": [1] + [0] * 6}
+    build(pl.DataFrame(rows), bert, out)
+    found = {}
+    for by in ("both", "model"):
+        hits = open_index(out).search("boat", by=by, where={"is_new": 0})
+        found[by] = [hit.place for hit in hits]
+    assert found["both"] == found["model"] != sorted(found["model"])
 
 
 @table(
@@ -98,7 +109,7 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     """,
 )
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
-    assert candidates(by, top) == count
+    assert num_candidates(by, top) == count
 
 
 @table(
@@ -265,6 +276,7 @@ def test_filters_and_json_of_all_column_types(bert, out):
     for column, words in values("""
             count | count=x: expected a number
             day | day=x: expected a time such as 2015
+            open | open=x: expected true or false
             tags | before tags: contains lists
             german | before german: dates such as 31.12.2023 don't sort as text
             """):
@@ -311,13 +323,14 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     assert (only.text, only.score) == (TEXTS[0], 1)
     alone = duplicates(tmp_path / "one")
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
-    made = build([TEXTS[0]] * 5 + [TEXTS[1]], bert, tmp_path / "five")
-    assert (made.rows, made.encoded) == (6, 2)
-    found = duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
-    assert pairs(found.pairs.filter(pl.col("place2") < 5)) == [
-        *combinations(range(5), 2)
-    ]
-    assert found.full == 0
+    assert "try" not in "".join(alone.notes())
+    for quantize in ("float32", "int8"):
+        out = tmp_path / quantize
+        made = build([TEXTS[0]] * 5 + TEXTS[1:], bert, out, quantize=quantize)
+        assert (made.rows, made.encoded) == (8, 4)
+        found = duplicates(out, min_cosine=1, neighbours=10**6)
+        assert pairs(found.pairs) == [*combinations(range(5), 2)]
+        assert found.full == 0
 
 
 @module_fixture
@@ -386,8 +399,9 @@ def test_search_errors(made, opened, other_bert, tmp_path):
     ):
         with config_error(words):
             index.search(**{"text": "a dog", **wrong})
-    with data_error("the text is empty"):
-        opened.search(" ")
+    for blank in (" ", "\u200b"):
+        with data_error("the text is empty"):
+            opened.search(blank)
     with config_error(r"no index\.json; make an index first, with `aoe index`"):
         search(tmp_path, "a dog")
     with config_error("differ from those of other; give the same model"):

@@ -11,19 +11,18 @@ from numpy.random import default_rng
 
 from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
-from aoe_train.model.quantization import quantized, value_ranges
+from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
-from aoe_train.searching.build_index import measure
-from aoe_train.searching.index import SearchQuery
+from aoe_train.searching.build_index import measured_recall
 from aoe_train.searching.nearest import (
     INDEX_FILE,
-    IndexVectors,
     Searcher,
-    build,
+    build_faiss,
     nearest,
-    read,
+    read_faiss,
 )
+from aoe_train.searching.ranking import SearchQuery
 from tests.aoe_train.shorthand import aoe, aoe_json, index
 from tests.aoe_train.tiny import WORDS, load, unit
 from tests.support.shorthand import (
@@ -59,7 +58,7 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     allowed = data.draw(st.none() | some.map(sorted).map(np.array))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
-        found = nearest(IndexVectors(vectors), queries, count, allowed)
+        found = nearest(vectors, queries, count, allowed)
     every = np.arange(rows) if allowed is None else allowed
     for query, places, near in zip(queries, found.places, found.scores, strict=True):
         scores = vectors[every] @ query
@@ -73,15 +72,14 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     random = default_rng(3)
     groups = drawn(40, 32)[random.integers(0, 40, 3000)]
     vectors = unit(groups + random.normal(size=(3000, 32)).astype(np.float32) * 0.1)
-    index = IndexVectors(vectors)
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        build(index, "hnsw", folder)
+        build_faiss(vectors, "hnsw", folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(index, read(folders[0], "hnsw", vectors.shape))
-    assert measure(index, searcher) > 0.8
+    searcher = Searcher(vectors, read_faiss(folders[0], "hnsw", vectors.shape))
+    assert measured_recall(vectors, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
     exact = np.take_along_axis(vectors[:4] @ vectors.T, found.places, axis=1)
@@ -94,22 +92,22 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     vectors = drawn(2000, 16)
     ranges = value_ranges([vectors])
     for stored in (
-        IndexVectors(vectors),
-        IndexVectors(quantized(vectors, "int8", ranges), ranges),
+        vectors,
+        Int8Vectors(quantized(vectors, "int8", ranges), ranges),
     ):
-        searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
+        searcher = Searcher(stored, build_faiss(stored, "hnsw", tmp_path))
         # By the index, and comparing all.
         for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):
             found = searcher.nearest(vectors[:5], 10, allowed)
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
     step = (ranges[1] - ranges[0]).max() / 255
-    assert np.abs(stored.rows(slice(None)) - vectors).max() < step
+    assert np.abs(stored[:] - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
-        read(tmp_path, "hnsw", (1999, 16))
+        read_faiss(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with data_error("not readable; build the index again"):
-        read(tmp_path, "hnsw", (2000, 16))
+        read_faiss(tmp_path, "hnsw", (2000, 16))
 
 
 TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
@@ -200,16 +198,15 @@ def test_a_query_from_standard_input(dated_index):
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     # Many equal cosines.
     vectors = default_rng(1).integers(0, 2, (50, 4)).astype(np.float32)
-    index = IndexVectors(vectors)
     for neighbours in (2, 60):
         found = []
         for queries, texts, pairs in ((1024, 4096, 1 << 20), (7, 11, 5)):
             monkeypatch.setattr(near_duplicates, "_BLOCK_QUERIES", queries)
             monkeypatch.setattr(near_duplicates, "_BLOCK_TEXTS", texts)
             monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
-            for asked in (index, IndexVectors(vectors[:30])):
+            for asked in (vectors, vectors[:30]):
                 compared = near_duplicates.TextComparison(
-                    Searcher(index), asked, within=asked is index
+                    Searcher(vectors), asked, within=asked is vectors
                 )
                 similar, full = compared.similar_pairs(
                     2, neighbours=neighbours, show=lambda _: None
@@ -227,16 +224,15 @@ def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
     one, two, three, four, *_ = dated()["text"]
     queries = [
-        SearchQuery(text, top, where, {}, by, None)
-        for text, top, where, by in (
-            (one, 3, {}, "both"),
-            (two, 4, {}, "model"),
-            (three, 5, {"day": 3}, "both"),
-            (four, 6, {}, "words"),
+        SearchQuery(text, vector, top, by, where=where)
+        for text, top, where, by, vector in (
+            (one, 3, {}, "both", load(bert).encode(one)),
+            (two, 4, {}, "model", load(bert).encode(two)),
+            (three, 5, {"day": 3}, "both", load(bert).encode(three)),
+            (four, 6, {}, "words", None),
         )
     ]
-    vectors = [*load(bert).encode([one, two, three]), None]
-    found = index.search_together([*zip(queries, vectors, strict=True)])
+    found = index.search_together(queries)
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import LoraSettings
 
 _PROBE_TOKENS = 4
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
 # A folder in huggingface_hub's cache, such as `hub/models--owner--name/snapshots/` and 40 digits.
 _SNAPSHOT = re.compile(
     r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$"
@@ -70,8 +71,14 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
+    """Store the base of the adapters in `folder` by Hub id and commit, or by name, not as a cache folder.
+
+    A model without adapters replaces those of an earlier one.
+    """
+    path = folder / ADAPTERS_FILE
     if not has_lora(backbone):
+        for old in (path, folder / _ADAPTER_WEIGHTS):
+            old.unlink(missing_ok=True)
         return
     base = Path(backbone.name_or_path or "")
     origin = hub_origin(base)
@@ -82,7 +89,6 @@ def name_base(folder: Path, backbone: PreTrainedModel) -> None:
         name = SMOLLM2
     else:
         name = str(base.absolute())
-    path = folder / ADAPTERS_FILE
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 

@@ -120,19 +120,16 @@ def refuse_classifier(folder: Path) -> None:
 def load_backbone(
     folder: Path,
     *,
-    trust_remote_code: bool = False,
-    dtype: torch.dtype | None = None,
-    quantization: Any = None,
-    layers: int | None = None,
-    inference_only: bool = False,
+    trust_remote_code: bool,
+    dtype: torch.dtype,
+    quantization: Any,
+    layers: int | None,
+    inference_only: bool,
 ) -> LoadedBackbone:
     """Load a model and its tokenizer."""
-    import torch
-
     from aoe_train.model.backbones.packed_bert import read_bert
     from aoe_train.model.backbones.static import is_static, read_static
 
-    dtype = dtype or torch.float32
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype)
         return LoadedBackbone(table, static_tokenizer)

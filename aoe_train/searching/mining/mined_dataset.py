@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -185,7 +185,7 @@ class MiningSplit:
     positives: Indices
     candidates: Indices
     negatives: frozenset[tuple[int, int]]
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from aoe_train.searching.mining.mined_dataset import (
     MiningDataset,
     MiningSplit,
 )
-from aoe_train.searching.nearest import IndexVectors, nearest
+from aoe_train.searching.nearest import nearest
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.bm25 import Bm25, best
@@ -100,14 +100,14 @@ class ByModel:
 
     def __init__(self, vectors: MiningVectors, candidates: Indices) -> None:
         self._vectors = vectors
-        self._stored = IndexVectors(vectors.documents.matrix)
         self._candidates = vectors.documents.numbers(candidates)
 
     def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
         """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
         queries = self._vectors.queries.rows(texts)
-        scores, places = nearest(self._stored, queries, count, self._candidates)
-        indices = self._vectors.documents.indices[places]
+        documents = self._vectors.documents
+        scores, places = nearest(documents.matrix, queries, count, self._candidates)
+        indices = documents.indices[places]
         return np.where(places < 0, -1, indices), scores
 
     def scores(self, text: int, others: Indices) -> Scores:

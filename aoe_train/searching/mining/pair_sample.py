@@ -13,8 +13,8 @@ has the rank of each result for each candidate, so that the judgements alone com
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,7 @@ from numpy import ndarray
 from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import (
-    CandidateVectors,
-    candidate_results,
-    candidate_vectors,
-)
+from aoe_train.searching.mining.candidates import CandidateSearch, differing_queries
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
@@ -37,18 +33,8 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.records import (
-    QUERY_COLUMNS,
-    RANK,
-    card_files,
-    shard_path,
-    write_dataset,
-)
-from pairkit.similarity.bm25 import Bm25
-from pairkit.similarity.near_duplicates import (
-    near_identical_to,
-    without_near_duplicates,
-)
+from pairkit.dataset.records import card_files, shard_path, write_dataset
+from pairkit.similarity.near_duplicates import without_near_duplicates
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -60,6 +46,7 @@ _PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
 _BANDS = 10  # of similarity
 _ROUNDING = 1e-6  # difference of the vectors of equal models in float32
 _COMPARED_TEXTS = 256  # of each kind that show whether models are equal
+_TOO_FEW = "fewer than two distinct texts; expected at least two"
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -86,7 +73,6 @@ def sample_pairs(
     show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
-    names = [str(model) for model, _ in models]
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
     if queries is None and len(purposes) > 1:
@@ -96,14 +82,13 @@ def sample_pairs(
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)
+    encoders = [encoder for _, encoder in models]
     settings: dict[str, Any] = {"seed": seed}
     inputs: dict[str, Any] = {"data": _digest(texts)}
-    introduction = _INTRODUCTION
     if query_texts:
         settings |= {"top": top, "purposes": [*purposes]}
         inputs["queries"] = _digest(query_texts)
-        introduction += _SHEET
-    inputs["model"] = [digest_of(encoder.identity()) for _, encoder in models]
+    inputs["model"] = [digest_of(encoder.identity()) for encoder in encoders]
     made_by = f"aoe sample-pairs (aoe-toolkit {__version__})"
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = finished(out, run, fresh=fresh)
@@ -113,30 +98,52 @@ def sample_pairs(
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
     chosen = _choose_texts(query_texts or texts, trained, seed)
+    names = [str(model) for model, _ in models]
     examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
-    encoders = [encoder for _, encoder in models]
-    _check_different(names, encoders, examples, show)
+    _check_different(names, _unit_vectors(encoders, examples, show))
     if query_texts:
-        encoded = dict(zip(names, encoders, strict=True))
-        pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
+        search = CandidateSearch(texts, chosen, top)
+        if len(search.documents) < 2:
+            raise DataError(_TOO_FEW, path=name)
+        for model, encoder in zip(names, encoders, strict=True):
+            search.add_model(model, encoder, purposes, show)
+        show(Progress("search"))
+        pairs, counts = _draw_results(search, name)
     else:
-        vectors = [
-            encoder.encode(chosen, normalize=True, progress=show)
-            for encoder in encoders
-        ]
+        vectors = _unit_vectors(encoders, chosen, show)
         pairs = _draw_pairs(chosen, vectors, seed, name)
         counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
-        configs = {"default": {"test": pairs}}
-        card = dataset_card(
-            out.name,
-            configs=card_files(configs),
-            rows=pairs.height,
-            sections=[("", introduction)],
-        )
-        write_dataset(out, configs, card=card, statistics=statistics, run=run)
+        introduction = _INTRODUCTION + (_SHEET if query_texts else "")
+        _write_sample(out, pairs, introduction, statistics, run)
     return pairs, statistics
+
+
+def _write_sample(
+    out: Path,
+    pairs: pl.DataFrame,
+    introduction: str,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> None:
+    configs = {"default": {"test": pairs}}
+    card = dataset_card(
+        out.name,
+        configs=card_files(configs),
+        rows=pairs.height,
+        sections=[("", introduction)],
+    )
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
+
+
+def _unit_vectors(
+    encoders: Iterable[Encoder], texts: list[str], show: Listener
+) -> list[ndarray]:
+    """Each model's vectors of length 1, (text, dim)."""
+    return [
+        encoder.encode(texts, normalize=True, progress=show) for encoder in encoders
+    ]
 
 
 def _query_texts(source: Source, columns: Mapping[str, str] | None) -> list[str]:
@@ -152,16 +159,8 @@ def _digest(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
-def _check_different(
-    names: Sequence[str],
-    encoders: Sequence[Encoder],
-    texts: list[str],
-    show: Listener,
-) -> None:
+def _check_different(names: Sequence[str], vectors: Sequence[ndarray]) -> None:
     """Raise ConfigError for models with equal vectors, which nobody can judge, or with one name."""
-    vectors = [
-        encoder.encode(texts, normalize=True, progress=show) for encoder in encoders
-    ]
     named = zip(names, vectors, strict=True)
     for (name1, vectors1), (name2, vectors2) in combinations(named, 2):
         has_same_shape = vectors1.shape == vectors2.shape
@@ -196,9 +195,7 @@ def _draw_pairs(
 ) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
-        raise DataError(
-            "fewer than two distinct texts; expected enough to form pairs", path=source
-        )
+        raise DataError(_TOO_FEW, path=source)
     first, second = np.triu_indices(len(texts), 1)
     cosines = [(matrix @ matrix.T)[first, second] for matrix in vectors]
     cosine = np.mean(cosines, axis=0)
@@ -246,71 +243,27 @@ def _alternate(
 
 
 def _draw_results(
-    texts: Sequence[str],
-    queries: list[str],
-    models: Mapping[str, Encoder],
-    purposes: Sequence[Purpose],
-    top: int,
-    source: str,
-    show: Listener,
+    search: CandidateSearch, source: str
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The results of queries on which candidates differ; near-duplicates of a query are not results."""
-    groups = near_identical_to([*texts, *queries])
-    places = np.unique(groups[: len(texts)])
-    if len(places) < 2:
+    """The results of queries on which candidates differ, as far as they fit."""
+    results = search.results()
+    differing = differing_queries(results)
+    if not differing:
         raise DataError(
-            "fewer than two distinct texts; expected enough to search", path=source
-        )
-    documents = [texts[place] for place in places]
-    vectors = list[CandidateVectors]()
-    for name, encoder in models.items():
-        query_vectors = encoder.encode_query(queries, normalize=True, progress=show)
-        document_vectors = encoder.encode_document(
-            documents, normalize=True, progress=show
-        )
-        vectors += candidate_vectors(name, document_vectors, query_vectors, purposes)
-    show(Progress("search"))
-    words = Bm25(documents)
-    query_groups = groups[len(texts) :]
-    results = candidate_results(queries, query_groups, places, words, vectors, top)
-    by_query = enumerate(zip(*results.values(), strict=True))
-    differ = [query for query, by_candidate in by_query if _differs(by_candidate)]
-    if not differ:
-        raise DataError(
-            f"all {len(results)} candidates find the same first {top} for all {len(queries):,} queries; give"
-            " more queries, other models or a --purpose",
+            f"all {len(results)} candidates find the same first {search.top} for all {len(search.queries):,}"
+            " queries; give more queries, other models or a --purpose",
             path=source,
         )
-    share = len(differ) / len(queries)
     rows: list[dict[str, Any]] = []
-    for query in differ:
-        found = {name: by_query[query] for name, by_query in results.items()}
-        query_places = list(dict.fromkeys(chain.from_iterable(found.values())))
-        if rows and len(rows) + len(query_places) > _MAX_PAIRS:
+    for of_query in search.rows(results, differing):
+        if rows and len(rows) + len(of_query) > _MAX_PAIRS:
             break
-        cosines = []
-        for candidate in vectors:
-            result_vectors = candidate.documents.rows(np.array(query_places))
-            cosines.append(result_vectors @ candidate.queries[query])
-        query_values = (top, len(query_places), share)
-        mean_cosines = np.mean(cosines, axis=0).tolist()
-        for place, cosine in zip(query_places, mean_cosines, strict=True):
-            row = {"text1": queries[query], "text2": documents[place], "label": cosine}
-            row |= zip(QUERY_COLUMNS, query_values, strict=True)
-            for name, ranked in found.items():
-                row[RANK + name] = ranked.index(place) + 1 if place in ranked else None
-            rows.append(row)
+        rows += of_query
     pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {
-        "compared_texts": len(documents),
-        "queries": len(queries),
-        "differing_queries": len(differ),
+        "compared_texts": len(search.documents),
+        "queries": len(search.queries),
+        "differing_queries": len(differing),
         "sampled_queries": pairs["text1"].n_unique(),
     }
     return pairs, counts
-
-
-def _differs(results: Sequence[list[int]]) -> bool:
-    """Whether lists of results have another first one or other members."""
-    distinct = {(*ranked[:1], frozenset(ranked)) for ranked in results}
-    return len(distinct) > 1

@@ -20,7 +20,8 @@ from starlette.routing import Route
 from aoe_train.encoding.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
-from aoe_train.searching.index import SearchIndex, SearchQuery
+from aoe_train.searching.index import SearchIndex
+from aoe_train.searching.ranking import SearchQuery
 from aoe_train.searching.serve.batching import Batcher
 from aoe_train.searching.serve.requests import (
     MIB,
@@ -31,7 +32,7 @@ from aoe_train.searching.serve.requests import (
     decoded,
 )
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.address import is_loopback, reachable_host
 from pairkit.base.system.http_server import (
     HttpServer,
@@ -217,7 +218,7 @@ class EmbeddingServer(HttpServer):
         request = decoded(body, SearchRequest)
         index = self._index(request.index)
         batcher = self._batchers[request.index]
-        if not request.text.strip():
+        if is_blank(request.text):
             raise RefusalError(
                 400, "the text is empty; expected a search query", param="text"
             )
@@ -228,13 +229,14 @@ class EmbeddingServer(HttpServer):
             )
         query = SearchQuery(
             request.text,
+            vector,
             request.top,
-            request.where,
-            request.before,
             request.by,
             request.weight,
+            request.where,
+            request.before,
         )
-        hits = await batcher.together(index.search_together, (query, vector))
+        hits = await batcher.together(index.search_together, query)
         return msgspec.json.encode(hits.to_dict())
 
     def _served(self, _: Request) -> dict[str, Any]:
