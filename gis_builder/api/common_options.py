@@ -118,8 +118,10 @@ def opener(
     if token is not None:
         environ = {"GITHUB_TOKEN": token}
     file = None
-    if request.token_file is not None and not token:
+    if request.token_file is not None:
         file = path_of("token_file", request.token_file)
+    if token is not None and file is not None:
+        raise ConfigError("token and token_file: give only one of them")
     crawl = settings.crawl
     tokens = find_tokens(
         crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import polars as pl
 from msgspec import Struct, field
 
 from gis_builder.crawling.status import reasons_against, without_issues
-from gis_builder.crawling.tickets import TicketDump, TicketIndex, find_trackers
+from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
+from gis_builder.crawling.ticket_index import TicketIndex
 from gis_builder.store import (
     Absence,
     CrawlTask,
@@ -55,6 +55,7 @@ from pairkit.base.system.files import write_bytes
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 GITHUB_HOST = "github.com"
+_SERVER = re.compile(r"https?://(?:api\.|www\.)?([\w.-]+)")
 # Per transaction
 _ROWS = 1000
 _THREADS = 200
@@ -75,10 +76,8 @@ def saved_server(dumps: Iterable[Dump]) -> str:
     first = next(rows, None)
     issue = first.value if first and first.value else {}
     addresses = filter(None, map(issue.get, ("html_url", "url", "repository_url")))
-    host = urlsplit(str(next(addresses, ""))).hostname
-    if not host or re.fullmatch(r"(?:api\.|www\.)?github\.com", host):
-        return GITHUB_HOST
-    return host
+    server = _SERVER.match(str(next(addresses, "")))
+    return server[1].lower() if server else GITHUB_HOST
 
 
 def import_dumps(
@@ -97,8 +96,8 @@ def import_dumps(
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_threads(dumps, trackers, store)
-    warnings = broken.notes
-    page = Page()
+    warnings = [("", note) for note in broken.notes]
+    page = Page(outdated=[""])
     rows = []
     for tracker in trackers:
         _finish(tracker, trackers, store)
@@ -107,27 +106,29 @@ def import_dumps(
             f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
         )
         rows.append(row)
+        page.outdated.append(tracker.name)
         page.repos += tracker.former_rows()
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
         if tracker.incomplete:
-            missing = f"{tracker.incomplete:,} issues state comments that are missing"
-            warnings.append(f"{tracker.name}: {missing}; save these, too")
+            missing = f"{tracker.incomplete:,} issues state comments that are missing; save these, too"
+            warnings.append((tracker.name, missing))
         if tracker.orphans:
-            orphans = f"{tracker.orphans} comments and events skipped: the dump lacks their issues"
-            page.warnings.append((tracker.name, orphans))
+            orphans = f"{tracker.orphans:,} comments and events skipped: the dump lacks their issues"
+            warnings.append((tracker.name, orphans))
     for dump in dumps:
         if isinstance(dump, TicketDump):
             index = dump.index
             say(f"{index.link_count:,} duplicate links")
             path = store.path.with_name(SKIPPED_LINKS)
-            warnings += index.notes(_list_skipped(index, path))
-            warnings += [
+            notes = index.notes(_list_skipped(index, path))
+            notes += [
                 f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()
             ]
+            warnings += [("", note) for note in notes]
             tickets |= index.tickets
-    for text in warnings:
-        say(text)
-        page.warnings.append(("", text))
+    for repo, text in warnings:
+        say(f"{repo}: {text}" if repo else text)
+    page.warnings = warnings
     page.repos += rows
     if tickets:
         page.notes[TICKETS] = json.dumps(tickets)
@@ -429,7 +430,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
     links: list[Mapping[str, str]] = []
-    counts = Counter[str]()
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
     dumps = find_trackers(source, options, {}, broken)
     messages = _passed_over(dumps)
     for dump in dumps:
@@ -457,7 +458,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             issue = row.record
             if issue.is_pull:
                 continue
-            counts[row.repo] += 1
+            numbers[row.repo].add(issue.number)
             if len(tickets) < _SHOWN:
                 ref = IssueRef(row.repo, issue.number)
                 originals = [keys.get(mark, str(mark)) for mark in marks.get(ref, ())]
@@ -469,7 +470,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                     "duplicate_of": ", ".join(originals),
                 }
                 tickets.append(ticket)
-    counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
+    counted = [f"{repo}: {len(known):,} issues" for repo, known in numbers.items()]
     if columns.is_cut:
         messages.append("not all columns are shown; preview fewer files")
     return ImportPreview(

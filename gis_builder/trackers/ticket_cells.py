@@ -75,6 +75,8 @@ _DUPLICATE = re.compile(
 )
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")
+# Texts that tools write if there is no time, such as "-" or "0000-00-00".
+_NO_TIME = re.compile(r"(?i)n/?a|na[nt]|none|null|never|0001-01-01.*|[-–—/.:0T ]+Z?")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 _PERSON = (
@@ -508,8 +510,10 @@ def _rich_text(tree: Any) -> Iterator[str]:
 
 def _time(cells: Cells, role: str, time_of: TimeOf) -> str | None:
     text = one_text(cells, role)
+    if not text or _NO_TIME.fullmatch(text):
+        return None
     try:
-        return time_of(text) if text else None
+        return time_of(text)
     except Malformed as error:
         raise Malformed(f"{role}: {error}") from None
 

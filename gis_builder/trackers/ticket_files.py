@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
@@ -92,20 +92,26 @@ class ImportOptions:
                     )
         if self.link_columns and not self.links:
             raise ConfigError("--link-columns: give the file of links too, as --links")
-        try:
-            datetime.strptime(
-                datetime(2024, 1, 31).strftime(self.date_format), self.date_format
-            )
-        except ValueError:
+        if self.date_format and not _has_year(self.date_format):
             raise ConfigError(
                 f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
-            ) from None
+            )
         try:
             convert(self.repo or "owner/name", RepoName)
         except Malformed:
             raise ConfigError(
                 f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk"
             ) from None
+
+
+def _has_year(date_format: str) -> bool:
+    """Whether it is a format of strptime with a year, unlike dd/mm/yyyy."""
+    moment = datetime(2024, 1, 31, tzinfo=UTC)
+    try:
+        parsed = datetime.strptime(moment.strftime(date_format), date_format)
+    except ValueError:
+        return False
+    return parsed.year == moment.year
 
 
 PLAIN = ImportOptions()

@@ -1,8 +1,11 @@
 """Responses are classified correctly, and no response raises an exception."""
 
 import json
+from dataclasses import asdict
 
 from gis_builder.crawling.github.responses import classify, requested_wait_s
+from gis_builder.store import RateLimit
+from gis_builder.store.decoding import convert
 from tests.support.shorthand import each_line, parametrize
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
@@ -85,6 +88,13 @@ def test_only_refused_queries_are_final():
     assert not classify(200, {}, b'{"data": {"a').final
     assert classify(200, {}, graphql(None, error("undefinedField")).encode()).final
     assert classify(400, {}, b"").final
+
+
+def test_a_limit_with_negative_numbers_can_be_stored():
+    names = ("limit", "remaining", "reset")
+    headers = dict.fromkeys((f"x-ratelimit-{name}" for name in names), "-5")
+    answer = classify(200, headers, graphql({"a": 1}).encode())
+    assert convert(asdict(answer.rate_limit), RateLimit) == RateLimit(0, 0, 0)
 
 
 def test_waits_use_the_clock_of_the_server():

@@ -224,6 +224,21 @@ def test_an_update_equals_a_new_crawl(station, tmp_path, work):
     assert contents(work) == contents(tmp_path / "fresh")
 
 
+def test_an_update_of_an_inaccessible_repository_changes_nothing(
+    station, tmp_path, work
+):
+    crawled(station, work, strategy="all")
+    (row,) = stored(work, "SELECT * FROM repos")
+    write_tracker(tmp_path / "other", "acme/other", issues=[])
+    with (
+        serve(tmp_path / "other") as gone,
+        raises(gis_builder.IncompleteCrawlError, match="is inaccessible"),
+    ):
+        crawled(gone, work, update=True)
+    crawled(station, work, update=True)
+    assert stored(work, "SELECT * FROM repos") == [row]
+
+
 MIXED = ["502", "partial", "truncated", "stalled", "dropped"]
 MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 

@@ -112,6 +112,8 @@ def test_sources_without_a_token(tmp_path, monkeypatch, environ, file, message):
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
     assert "tök" not in str(error.value)
+    with config_error("token and token_file: give only one"):
+        gis_builder.plan("a/b", token=SECRET, token_file=tmp_path / "tokens")
 
 
 INSTALLATION = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'

@@ -155,3 +155,12 @@ def test_urls_belong_to_the_server(tmp_path):
     assert found.str.starts_with("https://git.acme.org/").all()
     with config_error(r"contains issues of git\.acme\.org, not github\.com"):
         imported(SAMPLE / "quarryhq", work)
+    for folder, host in (
+        (work, "api.github.com"),
+        (tmp_path / "github", "git.acme.org"),
+    ):
+        access = {"token": "t", "api_url": f"https://{host}"}
+        with config_error(f"contains issues of .*, not {host}"):
+            gis_builder.crawl("quarryhq/quarry", folder, update=True, **access)
+        with config_error("contains an imported tracker; choose another"):
+            gis_builder.crawl("quarryhq/quarry", folder, **access)

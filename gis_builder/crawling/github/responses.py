@@ -252,7 +252,7 @@ def _rate_limit(headers: Headers) -> RateLimit | None:
         value = _number(headers.get(f"x-ratelimit-{name}"))
         if value is None:
             return None
-        known.append(int(value))
+        known.append(max(0, int(value)))
     return RateLimit(*known)
 
 

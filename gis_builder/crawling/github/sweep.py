@@ -53,6 +53,8 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     if tasks:
         return tasks[0]
     now = recheck(crawl, row.full_name)
+    if not now.full_name:
+        raise _inaccessible(row.full_name)
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
@@ -62,6 +64,12 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     task = CrawlTask(row.full_name, "update", state=state)
     crawl.save(row.full_name, Page(tasks=[task]))
     return task
+
+
+def _inaccessible(repo: str) -> RemoteError:
+    return RemoteError(
+        f"{repo} no longer exists or is inaccessible: run the same command again"
+    )
 
 
 def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
@@ -97,9 +105,7 @@ def _save_page(
     """Store a page of the listing; a page that lacks an issue is requested again in smaller pages."""
     repository = reply.data.get("r0")
     if repository is None:
-        raise RemoteError(
-            f"{task.repo} no longer exists or is inaccessible: run the same command again"
-        )
+        raise _inaccessible(task.repo)
     listing = repository.issues
     has_failed = any(error.needs_retry for error in reply.errors)
     if listing is None or has_failed or None in listing.nodes:
