@@ -23,7 +23,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import columns_given, mapping
 
 if TYPE_CHECKING:
-    from gis_builder.crawling.import_dump import ImportPreview
+    from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.detection_results import Detected, Explanation
     from gis_builder.pairing.pairing_results import Rendered
@@ -150,7 +150,7 @@ def preview_import(request: ImportRequest) -> ImportPreview:
 
     Nothing is written.
     """
-    from gis_builder.crawling.import_dump import preview
+    from gis_builder.crawling.import_preview import preview
 
     return preview(path_of("folder", request.folder), _import_options(request))
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import polars as pl
 from msgspec import Struct, field
 
 from gis_builder.crawling.status import reasons_against, without_issues
-from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
+from gis_builder.crawling.ticket_dump import TicketDump
 from gis_builder.crawling.ticket_index import TicketIndex
 from gis_builder.store import (
     Absence,
@@ -33,7 +32,6 @@ from gis_builder.store import (
     RepoRow,
     Store,
     Thread,
-    TicketSite,
     TopUp,
     pull_request,
 )
@@ -43,11 +41,8 @@ from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_e
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import (
     UNREADABLE,
-    ColumnSummary,
-    ImportOptions,
     and_more,
 )
-from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -59,10 +54,6 @@ _SERVER = re.compile(r"https?://(?:api\.|www\.)?([\w.-]+)")
 # Per transaction
 _ROWS = 1000
 _THREADS = 200
-# Of a preview
-_SHOWN = 3  # tickets
-_WIDTH = 60  # characters of a cell
-_WORDS = 30  # kinds of words beside the ids of links
 _MAX_NAMED = 3  # files of a folder that are not read
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
@@ -89,7 +80,7 @@ def import_dumps(
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     tickets = store.tickets()
-    for line in _passed_over(dumps):
+    for line in passed_over(dumps):
         say(f"{line}; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
@@ -136,7 +127,7 @@ def import_dumps(
     return rows
 
 
-def _passed_over(dumps: Iterable[Dump]) -> list[str]:
+def passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
     paths: dict[str, list[Path]] = {}
     for path in chain.from_iterable(dump.passed_over for dump in dumps):
@@ -390,99 +381,3 @@ class Trackers:
                 return IssueRef(tracker.name, number), is_pull
             ref = tracker.moved.get(number)
         return None, False
-
-
-@dataclass(frozen=True, repr=False)
-class ImportPreview(Printed):
-    """What an import would read.
-
-    Attributes:
-        columns: Each column or key: file, column, role, first value, and a time as it is understood.
-        links: The 30 most frequent words beside the ids of links (… is the ids): words, number of links,
-            role of the column, and how the words are read.
-        tickets: The first three tickets: key, created_at, state, title and duplicate_of.
-        messages: Number of issues and links, and lines on skipped files, rows and links.
-    """
-
-    columns: tuple[Mapping[str, str], ...]
-    links: tuple[Mapping[str, str], ...]
-    tickets: tuple[Mapping[str, str], ...]
-    messages: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the preview."""
-        return asdict(self)
-
-    def tables(self) -> list[ResultTable]:
-        """The columns, the words of links and the first tickets."""
-        return [
-            _table_of(rows) for rows in (self.columns, self.links, self.tickets) if rows
-        ]
-
-    def lines(self) -> list[str]:
-        """The messages."""
-        return list(self.messages)
-
-
-def preview(source: Path, options: ImportOptions) -> ImportPreview:
-    """Read the files of an import without a store."""
-    broken = BrokenRows(skip=options.skip_broken)
-    columns = ColumnSummary()
-    tickets: list[Mapping[str, str]] = []
-    links: list[Mapping[str, str]] = []
-    numbers: defaultdict[str, set[int]] = defaultdict(set)
-    dumps = find_trackers(source, options, {}, broken)
-    messages = _passed_over(dumps)
-    for dump in dumps:
-        marks = {}
-        keys = {}
-        if isinstance(dump, TicketDump):
-            index = dump.index
-            marks = index.marks
-            site = TicketSite.of(index.tickets)
-            keys = {ref: key for ref, (key, _) in site.rows.items()}
-            for (role, words, kind), count in index.words.most_common(_WORDS):
-                links.append(
-                    {
-                        "words": words,
-                        "links": f"{count:,}",
-                        "column": role,
-                        "read as": kind,
-                    }
-                )
-            for file in dump.every_file:
-                columns.add(file)
-            messages.append(f"{index.link_count:,} duplicate links")
-            messages += index.notes("an import lists them")
-        for row in dump.issues():
-            issue = row.record
-            if issue.is_pull:
-                continue
-            numbers[row.repo].add(issue.number)
-            if len(tickets) < _SHOWN:
-                ref = IssueRef(row.repo, issue.number)
-                originals = [keys.get(mark, str(mark)) for mark in marks.get(ref, ())]
-                ticket = {
-                    "key": keys.get(ref, str(ref)),
-                    "created_at": issue.created_at,
-                    "state": issue.state,
-                    "title": issue.title,
-                    "duplicate_of": ", ".join(originals),
-                }
-                tickets.append(ticket)
-    counted = [f"{repo}: {len(known):,} issues" for repo, known in numbers.items()]
-    if columns.is_cut:
-        messages.append("not all columns are shown; preview fewer files")
-    return ImportPreview(
-        columns=tuple(columns.rows()),
-        links=tuple(links),
-        tickets=tuple(tickets),
-        messages=(*counted, *messages, *broken.notes),
-    )
-
-
-def _table_of(rows: Sequence[Mapping[str, str]]) -> ResultTable:
-    table = ResultTable(*rows[0], left=[*rows[0]])
-    for row in rows:
-        table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))
-    return table

@@ -20,7 +20,6 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_cells import Ticket
 from gis_builder.trackers.ticket_files import (
     PLAIN,
     TABLES,
@@ -29,6 +28,7 @@ from gis_builder.trackers.ticket_files import (
     TicketFile,
     file_kind,
 )
+from gis_builder.trackers.ticket_records import Ticket
 from pairkit.base.errors import ConfigError, DataError
 
 _GITLAB_PAGE = re.compile(

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
 from gis_builder.store import IssueRef, TicketRow, Tickets
 from gis_builder.store.decoding import Malformed
-from gis_builder.trackers.ticket_cells import SEPARATOR, Link, Ticket, plain_id
+from gis_builder.trackers.ticket_cells import SEPARATOR, plain_id
+from gis_builder.trackers.ticket_records import Link, Ticket
 from pairkit.base.printable import one_line
 
 _NUMBERED = re.compile(
@@ -183,6 +184,13 @@ class TicketIndex:
                 self.skipped.append(SkippedLink(link.ticket, link.cell, kind))
                 if kind is LinkKind.DENIED:
                     self.denials.setdefault(duplicate, {})[original] = None
+
+    def key(self, ref: IssueRef) -> str:
+        """The id of a ticket, or the reference of another issue."""
+        for id_, row in self.tickets.get(ref.repo, {}).items():
+            if row.number == ref.number:
+                return id_
+        return str(ref)
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""

@@ -30,16 +30,15 @@ from gis_builder.trackers.ticket_cells import (
     TICKET,
     Cells,
     Columns,
-    Ticket,
+    SourceRow,
     cell_text,
     cells_of,
-    flat,
-    nested_roles,
     objects_in,
     one_text,
-    read_ticket,
     roles_of,
+    source_row,
 )
+from gis_builder.trackers.ticket_records import Ticket, nested_roles, read_ticket
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_objects
 from pairkit.dataset.reading.separated import records
@@ -134,9 +133,9 @@ class TicketFile:
     are_links: bool = False
 
     def __iter__(self) -> Iterator[Ticket]:
-        for row, value, cells in self.cells():
+        for row, source, cells in self.cells():
             try:
-                yield read_ticket(cells, value, self.time_of)
+                yield read_ticket(source, cells, self.time_of)
             except Malformed as error:
                 self.broken(DataError(str(error), path=self.path, row=row))
 
@@ -147,29 +146,29 @@ class TicketFile:
         stem, _, _ = self.path.name.lower().partition(".")
         if is_known(first) or is_known(item) or _OTHER_FILES.fullmatch(stem):
             return False
-        if isinstance(item, dict):
-            if "/repos/" in str(item.get("url")):  # such as GitHub's milestones
-                return False
-            item = flat(item)
+        if isinstance(item, dict) and "/repos/" in str(item.get("url")):
+            return False  # such as GitHub's milestones
         try:
-            return bool(cells_of(item, self.columns, are_links=False))
+            return bool(cells_of(source_row(item), self.columns))
         except Malformed:
             return False
 
     def lacks_body(self) -> bool:
         """Whether it is a table of tickets without a column for texts."""
-        _, value, cells = next(self.cells(), (0, None, {}))
-        return isinstance(value, tuple) and "title" in cells and "body" not in cells
+        for _, source, cells in self.cells():
+            return not source.fields and "title" in cells and "body" not in cells
+        return False
 
-    def cells(self) -> Iterator[tuple[int, Any, Cells]]:
-        """Row, value and cells of each ticket or link."""
+    def cells(self) -> Iterator[tuple[int, SourceRow, Cells]]:
+        """The number, names with values, and cells of each ticket or link."""
         try:
             for row, value in self._objects():
                 try:
-                    cells = cells_of(value, self.columns, are_links=self.are_links)
-                    yield row, value, cells
+                    source = source_row(value)
+                    cells = cells_of(source, self.columns, are_links=self.are_links)
+                    yield row, source, cells
                 except Malformed as error:
-                    if isinstance(value, tuple):
+                    if isinstance(value, SourceRow):
                         # The table lacks a column, which holds for all of its rows.
                         self.broken(DataError(str(error), path=self.path))
                         return
@@ -179,18 +178,15 @@ class TicketFile:
 
     def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
         """How each column or key of the first rows is read."""
-        for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
-            is_object = isinstance(value, dict)
-            names, values = (
-                (tuple(value), tuple(value.values())) if is_object else value
-            )
-            indices = roles_of(names, tuple(self.columns.items()))
-            roles = {names[index]: role for role in cells for index in indices[role]}
-            if is_object:
-                roles |= nested_roles(value)
+        for _, source, cells in islice(self.cells(), _PREVIEW_ROWS):
+            indices = roles_of(source.names, tuple(self.columns.items()))
+            roles: dict[str, str] = {}
+            for role in cells:
+                roles |= {source.names[index]: role for index in indices[role]}
+            roles |= nested_roles(source.fields)
             required = sorted(name for name, role in roles.items() if role in TICKET)
             kind = (file_kind(self.path), *required)
-            for name, cell in zip(names, values, strict=True):
+            for name, cell in zip(source.names, source.values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
                     role = roles.get(name, _NOT_USED)
                     yield kind, self._column_read(name, role, cell)
@@ -241,8 +237,7 @@ class TicketFile:
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
                 number += 1
-                fields = flat(item) if isinstance(item, dict) else item
-                yield number if is_json else row, fields
+                yield number if is_json else row, item
 
 
 class ColumnSummary:
@@ -289,7 +284,7 @@ def and_more(file: str, count: int) -> str:
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
-    """Yield numbered rows: JSON objects as they are, rows of tables as column names and cells."""
+    """Yield numbered JSON objects as they are, or rows of tables."""
     kind = file_kind(path)
     if kind == ".json":
         yield from values(path)
@@ -301,9 +296,9 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
         for row, cells in lines:
             if cells:
                 missing = len(names) - len(cells)
-                yield row, (names, cells + [""] * missing)
+                yield row, SourceRow(names, cells + [""] * missing)
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
         for row, values_of_row in enumerate(frame.iter_rows(), first_row(path)):
-            yield row, (names, values_of_row)
+            yield row, SourceRow(names, values_of_row)
