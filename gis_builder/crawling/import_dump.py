@@ -39,10 +39,7 @@ from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_events
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import (
-    UNREADABLE,
-    and_more,
-)
+from gis_builder.trackers.ticket_files import UNREADABLE
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -140,6 +137,11 @@ def passed_over(dumps: Iterable[Dump]) -> list[str]:
             f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}"
         )
     return lines
+
+
+def and_more(name: str, count: int) -> str:
+    """A name, and how many more files there are."""
+    return f"{name} and {count - 1:,} more" if count > 1 else name
 
 
 def _list_skipped(index: TicketIndex, path: Path) -> str:

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from gis_builder.crawling.import_dump import passed_over
+from gis_builder.crawling.import_dump import and_more, passed_over
 from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
 from gis_builder.crawling.ticket_index import TicketIndex
 from gis_builder.store import Issue, IssueRef
+from gis_builder.store.decoding import Malformed
 from gis_builder.trackers.dump import BrokenRows, Row
-from gis_builder.trackers.ticket_files import ColumnSummary, ImportOptions
+from gis_builder.trackers.ticket_cells import NESTED, TICKET, cell_text, roles_of
+from gis_builder.trackers.ticket_files import (
+    TIMES,
+    ImportOptions,
+    TicketFile,
+    file_kind,
+)
+from gis_builder.trackers.ticket_records import nested_roles
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import one_line
 
-_SHOWN = 3  # tickets
+_MAX_ROWS = 1000  # of a file, whose columns are shown
+_MAX_USED_COLUMNS = 400
+_MAX_UNUSED_COLUMNS = 200
+_NOT_USED = "not used"
+_MAX_WORDS = 30  # kinds of words beside the ids of links
+_MAX_TICKETS = 3
 _WIDTH = 60  # characters of a cell
-_WORDS = 30  # kinds of words beside the ids of links
+
+PreviewRow: TypeAlias = dict[str, str]
+# The format of a file, and the names of its columns for id, title and time.
+FileKind: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,9 +53,9 @@ class ImportPreview(Printed):
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
 
-    columns: tuple[Mapping[str, str], ...]
-    links: tuple[Mapping[str, str], ...]
-    tickets: tuple[Mapping[str, str], ...]
+    columns: tuple[PreviewRow, ...]
+    links: tuple[PreviewRow, ...]
+    tickets: tuple[PreviewRow, ...]
     messages: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,9 +76,9 @@ class ImportPreview(Printed):
 def preview(source: Path, options: ImportOptions) -> ImportPreview:
     """Read the files of an import without a store."""
     broken = BrokenRows(skip=options.skip_broken)
-    columns = ColumnSummary()
-    links: list[Mapping[str, str]] = []
-    tickets: list[Mapping[str, str]] = []
+    files: list[TicketFile] = []
+    links: list[PreviewRow] = []
+    tickets: list[PreviewRow] = []
     numbers: defaultdict[str, set[int]] = defaultdict(set)
     dumps = find_trackers(source, options, {}, broken)
     messages = passed_over(dumps)
@@ -70,28 +89,92 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             links += _link_rows(index)
             messages.append(f"{index.link_count:,} duplicate links")
             messages += index.notes("an import lists them")
-            for file in dump.every_file:
-                columns.add(file)
+            files += dump.every_file
         for row in dump.issues():
             if row.record.is_pull:
                 continue
             numbers[row.repo].add(row.number)
-            if len(tickets) < _SHOWN:
+            if len(tickets) < _MAX_TICKETS:
                 tickets.append(_ticket_row(row, index))
-    if columns.is_cut:
+    columns, are_all = _column_rows(files)
+    if not are_all:
         messages.append("not all columns are shown; preview fewer files")
     counted = [f"{repo}: {len(known):,} issues" for repo, known in numbers.items()]
     return ImportPreview(
-        columns=tuple(columns.rows()),
+        columns=tuple(columns),
         links=tuple(links),
         tickets=tuple(tickets),
         messages=(*counted, *messages, *broken.notes),
     )
 
 
-def _link_rows(index: TicketIndex) -> Iterator[dict[str, str]]:
+def _column_rows(files: Iterable[TicketFile]) -> tuple[list[PreviewRow], bool]:
+    """A row for each column of files of a kind, by kind, and whether these are all columns."""
+    rows: dict[tuple[FileKind, str], PreviewRow] = {}
+    files_with: Counter[tuple[FileKind, str]] = Counter()
+    are_all = True
+    for file in files:
+        seen = set()
+        for kind, row in _columns_of(file):
+            key = kind, row["column"]
+            is_used = row["role"] != _NOT_USED
+            limit = _MAX_USED_COLUMNS if is_used else _MAX_UNUSED_COLUMNS
+            if key not in rows and len(rows) >= limit:
+                are_all = False
+                continue
+            seen.add(key)
+            known = rows.setdefault(key, row)
+            if _information(known) < _information(row):  # an object may lack a value
+                rows[key] = row
+        files_with.update(seen)
+    shown = []
+    for key in sorted(rows, key=itemgetter(0)):
+        row = rows[key]
+        shown.append(row | {"file": and_more(row["file"], files_with[key])})
+    return shown, are_all
+
+
+def _columns_of(file: TicketFile) -> Iterator[tuple[FileKind, PreviewRow]]:
+    """How each column or key of the first rows of a file is read."""
+    for _, source, cells in islice(file.cells(), _MAX_ROWS):
+        indices = roles_of(source.names, tuple(file.columns.items()))
+        roles: dict[str, str] = {}
+        for role in cells:
+            roles |= {source.names[index]: role for index in indices[role]}
+        roles |= nested_roles(source.fields)
+        required = sorted(name for name, role in roles.items() if role in TICKET)
+        kind = (file_kind(file.path), *required)
+        for name, cell in zip(source.names, source.values, strict=True):
+            if name not in NESTED or not isinstance(cell, dict):
+                role = roles.get(name, _NOT_USED)
+                if role == "body" and isinstance(cell, list):
+                    # Such as GitLab's notes; in other trackers `notes` are a text.
+                    role = _NOT_USED
+                yield kind, _column_row(file, name, role, cell_text(cell).strip())
+
+
+def _column_row(file: TicketFile, name: str, role: str, text: str) -> PreviewRow:
+    time = ""
+    if role in TIMES and text:
+        with suppress(Malformed):
+            time = file.time_of(text)
+    return {
+        "file": file.path.name,
+        "column": name,
+        "role": role,
+        "first value": text,
+        "understood as": time,
+    }
+
+
+def _information(row: PreviewRow) -> tuple[bool, bool]:
+    """Whether a column has a role, and a value."""
+    return row["role"] != _NOT_USED, row["first value"] != ""
+
+
+def _link_rows(index: TicketIndex) -> Iterator[PreviewRow]:
     """The most frequent words beside the ids of links, and how these are read."""
-    for (role, words, kind), count in index.words.most_common(_WORDS):
+    for (role, words, kind), count in index.words.most_common(_MAX_WORDS):
         yield {
             "words": words,
             "links": f"{count:,}",
@@ -100,7 +183,7 @@ def _link_rows(index: TicketIndex) -> Iterator[dict[str, str]]:
         }
 
 
-def _ticket_row(row: Row[Issue], index: TicketIndex) -> dict[str, str]:
+def _ticket_row(row: Row[Issue], index: TicketIndex) -> PreviewRow:
     """An issue with the keys of its originals."""
     ref = IssueRef(row.repo, row.number)
     return {
@@ -112,7 +195,7 @@ def _ticket_row(row: Row[Issue], index: TicketIndex) -> dict[str, str]:
     }
 
 
-def _table_of(rows: Sequence[Mapping[str, str]]) -> ResultTable:
+def _table_of(rows: Sequence[PreviewRow]) -> ResultTable:
     table = ResultTable(*rows[0], left=[*rows[0]])
     for row in rows:
         table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))

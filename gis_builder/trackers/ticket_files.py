@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from gis_builder.store.decoding import (
     Malformed,
@@ -25,20 +21,16 @@ from gis_builder.store.decoding import (
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK_ROLES,
-    NESTED,
     ROLES,
-    TICKET,
     Cells,
     Columns,
     SourceRow,
-    cell_text,
     cells_of,
     objects_in,
     one_text,
-    roles_of,
     source_row,
 )
-from gis_builder.trackers.ticket_records import Ticket, nested_roles, read_ticket
+from gis_builder.trackers.ticket_records import Ticket, read_ticket
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_objects
 from pairkit.dataset.reading.separated import records
@@ -57,17 +49,7 @@ UNREADABLE = {
 _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
-_PREVIEW_ROWS = 1000
-# Columns in a preview
-_MAX_USED = 400
-_MAX_UNUSED = 200
-_NOT_USED = "not used"
-_TIMES = ("created_at", "closed_at", "updated_at")
-
-ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
-# The format of a file, and the names of its columns for id, title and time.
-FileKind: TypeAlias = tuple[str, ...]
-ColumnKey: TypeAlias = tuple[FileKind, str]
+TIMES = ("created_at", "closed_at", "updated_at")
 
 
 @dataclass(frozen=True)
@@ -176,37 +158,6 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
-        """How each column or key of the first rows is read."""
-        for _, source, cells in islice(self.cells(), _PREVIEW_ROWS):
-            indices = roles_of(source.names, tuple(self.columns.items()))
-            roles: dict[str, str] = {}
-            for role in cells:
-                roles |= {source.names[index]: role for index in indices[role]}
-            roles |= nested_roles(source.fields)
-            required = sorted(name for name, role in roles.items() if role in TICKET)
-            kind = (file_kind(self.path), *required)
-            for name, cell in zip(source.names, source.values, strict=True):
-                if name not in NESTED or not isinstance(cell, dict):
-                    role = roles.get(name, _NOT_USED)
-                    yield kind, self._column_read(name, role, cell)
-
-    def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
-        text = cell_text(cell).strip()
-        time = ""
-        if role == "body" and isinstance(cell, list):
-            role = _NOT_USED  # such as GitLab's notes; in other trackers `notes` are a text
-        if role in _TIMES and text:
-            with suppress(Malformed):
-                time = self.time_of(text)
-        return {
-            "file": self.path.name,
-            "column": name,
-            "role": role,
-            "first value": text,
-            "understood as": time,
-        }
-
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
         return stamp(parse_time(text, self.date_format, lambda: self._day_first))
@@ -217,7 +168,7 @@ class TicketFile:
         orders: set[bool | None] = set()
         same_file = TicketFile(self.path, self.columns, lambda _: None)
         for _, _, cells in same_file.cells():
-            orders.update(date_order(one_text(cells, role)) for role in _TIMES)
+            orders.update(date_order(one_text(cells, role)) for role in TIMES)
         orders.discard(None)
         if len(orders) != 1:
             fault = (
@@ -238,49 +189,6 @@ class TicketFile:
             for item in objects_in(value):
                 number += 1
                 yield number if is_json else row, item
-
-
-class ColumnSummary:
-    """The columns of files by kind, in a bounded number of rows."""
-
-    def __init__(self) -> None:
-        self._columns: dict[ColumnKey, ColumnRead] = {}
-        self._files: Counter[ColumnKey] = Counter()  # with this column
-        self.is_cut = False
-
-    def add(self, file: TicketFile) -> None:
-        """Add the columns of a file."""
-        seen = set[ColumnKey]()
-        for kind, read in file.columns_read():
-            key = kind, read["column"]
-            limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
-            if key not in self._columns and len(self._columns) >= limit:
-                self.is_cut = True
-                continue
-            seen.add(key)
-            known = self._columns.setdefault(key, read)
-            if _information(known) < _information(read):  # an object may lack a value
-                self._columns[key] = read
-        self._files.update(seen)
-
-    def rows(self) -> list[ColumnRead]:
-        """The rows of a preview, by kind."""
-        rows = []
-        for key in sorted(self._columns, key=itemgetter(0)):
-            read = self._columns[key]
-            files = and_more(read["file"], self._files[key])
-            rows.append(read | {"file": files})
-        return rows
-
-
-def _information(read: ColumnRead) -> tuple[bool, bool]:
-    """Whether a column has a role, and a value."""
-    return read["role"] != _NOT_USED, read["first value"] != ""
-
-
-def and_more(file: str, count: int) -> str:
-    """A name, and how many more files there are."""
-    return f"{file} and {count - 1:,} more" if count > 1 else file
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
