@@ -144,6 +144,11 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     return _distinct(names)
 
 
+def without_address(repo: str) -> str:
+    """The name of a repository that may be given by its address on GitHub."""
+    return _ADDRESS.sub("", repo.strip())
+
+
 def _not_repositories(source: object) -> ConfigError:
     return ConfigError(
         f"repos = {source!r}: neither an existing file nor owner/name; "
@@ -171,7 +176,7 @@ def _read_file(path: Path) -> list[str]:
 
 def _parse(entry: str) -> str:
     """The name of a repository, from a name or an address."""
-    match = _NAME.fullmatch(_ADDRESS.sub("", entry))
+    match = _NAME.fullmatch(without_address(entry))
     if match is None or match["name"] in {".", ".."}:
         raise _not_repositories(entry)
     return match[0]

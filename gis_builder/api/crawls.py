@@ -17,6 +17,7 @@ from gis_builder.api.common_options import (
     options,
     path_of,
     read_repos,
+    without_address,
 )
 from pairkit.base.cli.options import INPUT, OUTPUT, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError
@@ -342,7 +343,7 @@ def suggest(
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    (name,) = read_repos([repo])
+    name = without_address(argument("repo", repo, str))
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
     key = str(argument("issue", issue, int | str))

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gis_builder.crawling.status import reasons_against, without_issues
 from gis_builder.crawling.ticket_dump import TicketDump
-from gis_builder.crawling.ticket_index import TicketIndex
+from gis_builder.crawling.ticket_index import SkippedLink
 from gis_builder.store import (
     Absence,
     CrawlTask,
@@ -76,7 +76,6 @@ def import_dumps(
     broken: BrokenRows,
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
-    tickets = store.tickets()
     for line in passed_over(dumps):
         say(f"{line}; skipped")
     trackers = Trackers(dumps)
@@ -84,8 +83,7 @@ def import_dumps(
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_threads(dumps, trackers, store)
-    warnings = [("", note) for note in broken.notes]
-    page = Page(outdated=[""])
+    page = Page(outdated=[""], warnings=[("", note) for note in broken.notes])
     rows = []
     for tracker in trackers:
         _finish(tracker, trackers, store)
@@ -94,32 +92,19 @@ def import_dumps(
             f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
         )
         rows.append(row)
-        page.outdated.append(tracker.name)
         page.repos += tracker.former_rows()
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
-        if tracker.incomplete:
-            missing = f"{tracker.incomplete:,} issues state comments that are missing; save these, too"
-            warnings.append((tracker.name, missing))
-        if tracker.orphans:
-            orphans = f"{tracker.orphans:,} comments and events skipped: the dump lacks their issues"
-            warnings.append((tracker.name, orphans))
+        page.outdated.append(tracker.name)
+        page.warnings += [(tracker.name, text) for text in tracker.warnings()]
+    page.repos += rows
     for dump in dumps:
         if isinstance(dump, TicketDump):
-            index = dump.index
-            say(f"{index.link_count:,} duplicate links")
-            path = store.path.with_name(SKIPPED_LINKS)
-            notes = index.notes(_list_skipped(index, path))
-            notes += [
-                f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()
-            ]
-            warnings += [("", note) for note in notes]
-            tickets |= index.tickets
-    for repo, text in warnings:
+            say(f"{dump.index.link_count:,} duplicate links")
+            page.notes[TICKETS] = json.dumps(dump.index.tickets)
+            notes = _ticket_notes(dump, store.path.with_name(SKIPPED_LINKS))
+            page.warnings += [("", note) for note in notes]
+    for repo, text in page.warnings:
         say(f"{repo}: {text}" if repo else text)
-    page.warnings = warnings
-    page.repos += rows
-    if tickets:
-        page.notes[TICKETS] = json.dumps(tickets)
     store.save(page)
     return rows
 
@@ -144,15 +129,18 @@ def and_more(name: str, count: int) -> str:
     return f"{name} and {count - 1:,} more" if count > 1 else name
 
 
-def _list_skipped(index: TicketIndex, path: Path) -> str:
-    """Write the skipped links to a file; returns the words that name it."""
-    if not index.skipped:
-        path.unlink(missing_ok=True)
-        return ""
-    columns = ["id", "duplicate_of", "reason"]
-    rows = pl.DataFrame(index.skipped, schema=columns, orient="row")
-    write_bytes(path, rows.write_csv().encode())
-    return f"list: {path}"
+def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
+    """Lines on skipped links, which are written to a file, on repeated tickets and missing texts."""
+    skipped = dump.index.skipped
+    path.unlink(missing_ok=True)
+    if skipped:
+        rows = pl.DataFrame(skipped, schema=SkippedLink._fields, orient="row")
+        write_bytes(path, rows.write_csv().encode())
+    notes = dump.index.notes(f"list: {path}")
+    for file in dump.files:
+        if file.lacks_body():
+            notes.append(f"{file.path}: {_NO_BODY}")
+    return notes
 
 
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
@@ -333,6 +321,19 @@ class DumpTracker(Struct):
             as_of=self.as_of,
         )
         return without_issues(row, has_issues=self.has_issues) or row
+
+    def warnings(self) -> list[str]:
+        """What is missing in the dump."""
+        warnings = []
+        if self.incomplete:
+            warnings.append(
+                f"{self.incomplete:,} issues state comments that are missing; save these, too"
+            )
+        if self.orphans:
+            warnings.append(
+                f"{self.orphans:,} comments and events skipped: the dump lacks their issues"
+            )
+        return warnings
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""

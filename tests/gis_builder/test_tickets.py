@@ -532,9 +532,8 @@ def test_keys_states_and_priorities_stay(root, tmp_path, work):
         f'SUP-007,Slow search,2024-01-01,solved,High,"a, b",{repo}\n'
         for repo in ("前端", "后端")
     )
-    path = written(
-        root / "t.csv", f"id,title,created,state,priority,labels,repo\n{rows}"
-    )
+    header = "id,title,created,state,priority,labels,repo"
+    path = written(root / "t.csv", f"{header}\n{rows}")
     crawled = imported(path, work)
     assert crawled.notes() == []
     assert "points" not in repr(crawled.status)
@@ -542,8 +541,12 @@ def test_keys_states_and_priorities_stay(root, tmp_path, work):
     assert rendered["repo"].n_unique() == 2
     kept = rendered.select("key", "state", "priority", "labels").unique()
     assert kept.rows() == [("SUP-007", "closed", "High", "a, b")]
-    with config_error(r"no index\.json"):  # the ticket was found
-        gis_builder.suggest(rendered["repo"][0], "SUP-007", work=work, index=tmp_path)
+    # The owner is the host of the tracker.
+    page = "id,title,created,url\nT-1,Slow,2024-01-01,https://desk.example.com/T-1\n"
+    imported(written(root / "p.csv", page), work)
+    for repo, key in ((rendered["repo"][0], "SUP-007"), ("desk.example.com/p", "T-1")):
+        with config_error(r"no index\.json"):  # the ticket was found
+            gis_builder.suggest(repo, key, work=work, index=tmp_path)
 
 
 def test_states_and_resolutions(root, work):

@@ -64,7 +64,8 @@ def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[R
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, names, crawl.queries.repositories)
-        if not any(error.needs_retry for error in reply.errors):
+        has_failed = any(error.needs_retry for error in reply.errors)
+        if not has_failed or attempt == crawl.settings.attempts:
             break
         crawl.client.back_off(attempt, "the server failed on a repository")
     errors = {str(error.path[0]): error for error in reply.errors if error.path}
