@@ -11,14 +11,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
 from msgspec import Struct, field
 
-from gis_builder.crawling.status import reasons_against, without_issues
+from gis_builder.crawling.status import (
+    first_names,
+    reasons_against,
+    without_issues,
+)
 from gis_builder.crawling.ticket_dump import TicketDump
 from gis_builder.crawling.ticket_index import SkippedLink
 from gis_builder.store import (
@@ -40,6 +44,7 @@ from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_events
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import UNREADABLE
+from pairkit.base.batched import batched
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -51,7 +56,6 @@ _SERVER = re.compile(r"https?://(?:api\.|www\.)?([\w.-]+)")
 # Per transaction
 _ROWS = 1000
 _THREADS = 200
-_MAX_NAMED = 3  # files of a folder that are not read
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
 T = TypeVar("T")
@@ -111,22 +115,11 @@ def import_dumps(
 
 def passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
-    paths: dict[str, list[Path]] = {}
+    names: dict[str, list[str]] = {}
     for path in chain.from_iterable(dump.passed_over for dump in dumps):
         reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
-        paths.setdefault(reason, []).append(path)
-    lines = []
-    for reason, files in paths.items():
-        named = [one_line(str(path)) for path in files[:_MAX_NAMED]]
-        lines.append(
-            f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}"
-        )
-    return lines
-
-
-def and_more(name: str, count: int) -> str:
-    """A name, and how many more files there are."""
-    return f"{name} and {count - 1:,} more" if count > 1 else name
+        names.setdefault(reason, []).append(one_line(str(path)))
+    return [f"{first_names(files)}: {reason}" for reason, files in names.items()]
 
 
 def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
@@ -148,7 +141,7 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
     for dump in dumps:
         # Read before the loop, because this may parse a file of JSON, and only one should be in memory.
         has_events = dump.has_events
-        for rows in _batches(dump.issues(), _ROWS):
+        for rows in batched(dump.issues(), _ROWS):
             page = Page()
             for row in rows:
                 tracker = trackers.get(row.repo)
@@ -199,11 +192,11 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
 def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store the comments and events of all issues."""
     all_comments = chain.from_iterable(dump.comments() for dump in dumps)
-    for comments in _batches(all_comments, _ROWS):
+    for comments in batched(all_comments, _ROWS):
         store.save(Page(comments=list(_stored(comments, trackers))))
     position = 0  # order of the files; `_finish` sorts by time
     all_events = chain.from_iterable(dump.events() for dump in dumps)
-    for events in _batches(all_events, _ROWS):
+    for events in batched(all_events, _ROWS):
         page = Page()
         for ref, event in _stored(events, trackers):
             page.events.append((ref, position, event))
@@ -222,7 +215,7 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
+    for threads in batched(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
         for thread in threads:
@@ -267,12 +260,6 @@ def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:
         elif event.kind == "unmarked_as_duplicate":
             marks = [mark for mark in marks if event.target and mark != event.target]
     return marks[-1] if marks and issue.state == "closed" else None
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 class DumpTracker(Struct):

@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gis_builder.crawling.import_dump import and_more, passed_over
+from gis_builder.crawling.import_dump import passed_over
 from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
 from gis_builder.crawling.ticket_index import TicketIndex
 from gis_builder.store import Issue, IssueRef
@@ -130,7 +130,10 @@ def _column_rows(files: Iterable[TicketFile]) -> tuple[list[PreviewRow], bool]:
     shown = []
     for key in sorted(rows, key=itemgetter(0)):
         row = rows[key]
-        shown.append(row | {"file": and_more(row["file"], files_with[key])})
+        others = files_with[key] - 1
+        if others:
+            row = row | {"file": f"{row['file']} and {others:,} more"}
+        shown.append(row)
     return shown, are_all
 
 

@@ -14,8 +14,10 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
-_MAX_NAMED = 3  # repositories with the same outcome that get a line each
+_MAX_NAMED = 3  # repositories or files
 _MAX_REASONS = 5  # repositories in the message of an error
+# The stage while a kind of task is open, the latest first.
+_STAGES = {"update": "updating", "search": "searching", "sweep": "sweeping"}
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
@@ -32,12 +34,8 @@ class RepoStatus:
         """The current stage."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
-        for kind, stage in (
-            ("update", "updating"),
-            ("search", "searching"),
-            ("sweep", "sweeping"),
-        ):
-            if any(task.endswith(kind) for task in self.tally.left):
+        for kind, stage in _STAGES.items():
+            if kind in self.tally.left:
                 return stage
         if self.tally.pending:
             return "reading threads"
@@ -121,12 +119,10 @@ class Status(Printed):
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all or these repositories; a repository with two names counts once."""
-        selected = [
-            repo
-            for repo in self.repositories
-            if names is None or repo.row.name in names
-        ]
-        by_name = {repo.row.full_name: repo for repo in selected if repo.row.full_name}
+        by_name = {}
+        for repo in self.repositories:
+            if repo.row.full_name and (names is None or repo.row.name in names):
+                by_name[repo.row.full_name] = repo
         distinct = by_name.values()
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
@@ -217,13 +213,18 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
         if len(names) > _MAX_NAMED:
-            named = (
-                f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
-            )
-            lines.append(f"{len(names)} repositories {outcome}{reason}: {named}")
+            count = f"{len(names)} repositories"
+            lines.append(f"{count} {outcome}{reason}: {first_names(names)}")
         else:
             lines += [f"{name}: {outcome}{reason}" for name in names]
     return lines
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:_MAX_NAMED])
+    others = len(names) - _MAX_NAMED
+    return f"{shown} and {others:,} more" if others > 0 else shown
 
 
 def without_issues(row: RepoRow, *, has_issues: bool) -> RepoRow | None:

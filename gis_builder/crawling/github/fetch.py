@@ -35,6 +35,7 @@ from gis_builder.crawling.github.parse import (
 )
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Absence, IssueRef, Page, TopUp
+from pairkit.base.batched import batched
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
@@ -183,14 +184,14 @@ class Fetcher:
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues of any repositories by number; each batch is stored as one page."""
     fetcher = Fetcher(crawl, with_thread=False)
-    size = crawl.settings.issue_batch
     ordered = sorted(set(refs))
-    for start in range(0, len(ordered), size):
-        batch = ordered[start : start + size]
+    done = 0
+    for batch in batched(ordered, crawl.settings.issue_batch):
         first, *others = {ref.repo for ref in batch}
         repo = "" if others else first
         crawl.save(repo, fetcher.resolve(batch))
-        crawl.report(repo, "fetch", start + len(batch), len(ordered))
+        done += len(batch)
+        crawl.report(repo, "fetch", done, len(ordered))
 
 
 def fetch_threads(crawl: Crawl, repo: str) -> None:
