@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import TypeVar
 
@@ -194,14 +194,11 @@ def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
     all_comments = chain.from_iterable(dump.comments() for dump in dumps)
     for comments in batched(all_comments, _ROWS):
         store.save(Page(comments=list(_stored(comments, trackers))))
-    position = 0  # order of the files; `_finish` sorts by time
     all_events = chain.from_iterable(dump.events() for dump in dumps)
+    places = count()  # order of the files; `_finish` sorts by time
     for events in batched(all_events, _ROWS):
-        page = Page()
-        for ref, event in _stored(events, trackers):
-            page.events.append((ref, position, event))
-            position += 1
-        store.save(page)
+        stored = _stored(events, trackers)
+        store.save(Page(events=[(ref, next(places), event) for ref, event in stored]))
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -241,13 +238,10 @@ def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
         else:
             event = replace(event, target=None, target_is_pull=False)
         resolved.append(event)
-    closed_by = issue.closed_by
-    closers = [event.actor for event in events if event.kind == "closed"]
-    if closers and issue.closed_at:
-        closed_by = closers[-1]
-    issue = replace(
-        issue, closed_by=closed_by, duplicate_of=None if is_pull else canonical
-    )
+        if event.kind == "closed" and issue.closed_at:
+            issue = replace(issue, closed_by=event.actor)
+    if not is_pull:
+        issue = replace(issue, duplicate_of=canonical)
     return Thread(issue, thread.comments, tuple(resolved))
 
 

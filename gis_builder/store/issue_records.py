@@ -91,8 +91,8 @@ class Issue:
     author_association: str  # OWNER | MEMBER | COLLABORATOR | CONTRIBUTOR | NONE | ...
     created_at: str
     updated_at: str
-    closed_at: str | None
-    closed_by: str | None
+    closed_at: str | None = None
+    closed_by: str | None = None
     is_pull: bool = False
     is_bot: bool = False
     labels: tuple[str, ...] = ()
@@ -123,8 +123,6 @@ def pull_request(
         author_association="NONE",
         created_at=created_at,
         updated_at=updated_at,
-        closed_at=None,
-        closed_by=None,
         is_pull=True,
     )
 

@@ -160,7 +160,6 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
         created_at=created_at,
         updated_at=updated_at,
         closed_at=(closed_at or updated_at) if is_closed else None,
-        closed_by=None,
         labels=_several(cells, "labels"),
     )
 
