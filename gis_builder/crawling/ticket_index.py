@@ -99,8 +99,6 @@ class TicketIndex:
         self._repeated: set[tuple[str, str]] = set()  # repository and id
         self._spelling = {repo.lower(): repo for repo in known}
         self._new: dict[str, dict[str, NewTicket]] = {}  # by repository and id
-        # By id; None if several repositories have it.
-        self._by_id: dict[str, IssueRef | None] = {}
 
     @property
     def link_count(self) -> int:
@@ -149,13 +147,38 @@ class TicketIndex:
             for id_, ticket in new.items():
                 number = numbers[id_]
                 rows[id_] = TicketRow(number, ticket.page, ticket.priority)
-                ref = IssueRef(repo, number)
-                self.places[ref] = ticket.place
-                self._by_id[id_] = None if id_ in self._by_id else ref
+                self.places[IssueRef(repo, number)] = ticket.place
         for link, repo in self.links:
             whole_cell = LinkPart(link.cell, "", LinkKind.PLAIN)
             for part in read_cell(link.cell, link.ticket) or [whole_cell]:
                 self._add_part(link, part, repo)
+
+    def key(self, ref: IssueRef) -> str:
+        """The id of a ticket, or the reference of another issue."""
+        for id_, row in self.tickets.get(ref.repo, {}).items():
+            if row.number == ref.number:
+                return id_
+        return str(ref)
+
+    def ref(self, id_: str, repo: str) -> IssueRef | None:
+        """Find a ticket by id in its repository, else in the only other repository with that id."""
+        found = self._at(f"={id_}", self._spelling.get(repo.lower(), repo))
+        return found if isinstance(found, IssueRef) else None
+
+    def with_references(self, text: str, repo: str) -> str:
+        """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
+
+        def reference(match: re.Match[str]) -> str:
+            name = match[match.lastindex or 0]
+            ref = self.ref(name, repo) or self._at(_form(name), repo)
+            if not isinstance(ref, IssueRef):
+                return match[0]
+            return f"#{ref.number}" if ref.repo == repo else str(ref)
+
+        text = _TASK_OR_PAGE.sub(reference, text)
+        if "-" not in text:
+            return text
+        return _MENTION.sub(reference, text)
 
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
         """Mark a duplicate, or set the link aside; a denial also revokes comments on the two tickets."""
@@ -184,20 +207,6 @@ class TicketIndex:
                 self.skipped.append(SkippedLink(link.ticket, link.cell, kind))
                 if kind is LinkKind.DENIED:
                     self.denials.setdefault(duplicate, {})[original] = None
-
-    def key(self, ref: IssueRef) -> str:
-        """The id of a ticket, or the reference of another issue."""
-        for id_, row in self.tickets.get(ref.repo, {}).items():
-            if row.number == ref.number:
-                return id_
-        return str(ref)
-
-    def ref(self, id_: str, repo: str) -> IssueRef | None:
-        """Find a ticket by id in its repository, else in the only other repository with that id."""
-        repo = self._spelling.get(repo.lower(), repo)
-        if id_ in self._new.get(repo, ()):
-            return IssueRef(repo, self.tickets[repo][id_].number)
-        return self._by_id.get(id_)
 
     def _find(self, cell: str, repo: str) -> list[IssueRef | SkipReason]:
         """The tickets that a cell names, and the reason for each part of it that names none."""
@@ -242,13 +251,13 @@ class TicketIndex:
 
     @cached_property
     def _forms(self) -> dict[tuple[str, str], IssueRef | SkipReason]:
-        """Tickets by repository (or "") and form of id, page or number; a reason if there are several."""
+        """Tickets by repository (or "") and id, form of id or page, or number; a reason if there are several."""
         forms: dict[tuple[str, str], IssueRef | SkipReason] = {}
         for repo, new in self._new.items():
             for id_ in new:
                 row = self.tickets[repo][id_]
                 ref = IssueRef(repo, row.number)
-                names = {_form(id_), _form(row.page)}
+                names = {f"={id_}", _form(id_), _form(row.page)}
                 number = _NUMBERED.fullmatch(id_)
                 if number is not None:
                     names.add(f"#{number[1]}")
@@ -263,21 +272,6 @@ class TicketIndex:
         return {
             host_of(ticket.page).lower() for ticket in tickets if "://" in ticket.page
         }
-
-    def with_references(self, text: str, repo: str) -> str:
-        """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
-
-        def reference(match: re.Match[str]) -> str:
-            name = match[match.lastindex or 0]
-            ref = self.ref(name, repo) or self._at(_form(name), repo)
-            if not isinstance(ref, IssueRef):
-                return match[0]
-            return f"#{ref.number}" if ref.repo == repo else str(ref)
-
-        text = _TASK_OR_PAGE.sub(reference, text)
-        if "-" not in text:
-            return text
-        return _MENTION.sub(reference, text)
 
 
 def host_of(url: str) -> str:

@@ -35,7 +35,8 @@ _FILL = 0.7  # target share of the limit: parts differ in size, and few should e
 def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     if not crawl.store.tasks(row.full_name, _KIND):
-        if is_cheaper_swept(row, crawl.settings):
+        is_begun = crawl.store.tasks(row.full_name, "sweep")
+        if is_begun or is_cheaper_swept(row, crawl.settings):
             sweep(crawl, row)
             return
         queries = search_queries(row, crawl.settings)
