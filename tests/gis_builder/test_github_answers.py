@@ -18,16 +18,6 @@ SPENT = {
 }
 
 
-def error(type_, message="no", path=None):
-    return {"type": type_, "message": message, "path": path or []}
-
-
-def graphql(data, *errors):
-    return json.dumps(
-        {"data": data, "errors": list(errors)} if errors else {"data": data}
-    )
-
-
 @each_line(
     """
         kind, wait_s, status, headers, body
@@ -38,20 +28,20 @@ def graphql(data, *errors):
         forbidden |  | 200 |  | {"data": null, "errors": [{"type": "FORBIDDEN"}]}
         rate_limited | 90 | 200 | spent | {"data": null, "errors": [{"type": "RATE_LIMITED"}]}
         rate_limited |  | 200 |  | {"data": {"a": 1}, "errors": [{"type": "RATE_LIMIT"}]}
-        secondary |  | 200 |  | {"data": null, "errors": [{"message": "You have exceeded a secondary rate limit"}]}
+        rate_limited |  | 200 |  | {"data": null, "errors": [{"message": "You have exceeded a secondary rate limit"}]}
         too_heavy |  | 200 |  | {"data": null, "errors": [{"message": "This may be the result of a timeout"}]}
         too_heavy |  | 200 |  | {"errors": [{"message": "Something went wrong while executing your query"}]}
         too_heavy |  | 200 |  | {"data": null, "errors": [{"type": "RESOURCE_LIMITS_EXCEEDED"}]}
         transient |  | 200 |  | {"data": null, "errors": [{"type": "INTERNAL"}]}
         bad_reply |  | 200 |  | {"data": null, "errors": [{"type": "undefinedField", "message": "no such field"}]}
-        bad_reply |  | 200 |  | {"data": null}
-        bad_reply |  | 200 |  | {"data": {"a": 1
-        bad_reply |  | 200 |  | []
+        damaged |  | 200 |  | {"data": null}
+        damaged |  | 200 |  | {"data": {"a": 1
+        damaged |  | 200 |  | []
         auth |  | 401 |  | {"message": "Bad credentials"}
         rate_limited | 90 | 403 | spent | {"message": "API rate limit exceeded for user"}
-        secondary |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
+        rate_limited |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
         forbidden |  | 403 |  | {"message": "Resource not accessible by personal access token"}
-        secondary |  | 429 |  |
+        rate_limited |  | 429 |  |
         not_found |  | 404 |  | {"message": "Not Found"}
         not_found |  | 410 |  | {"message": "This issue was deleted"}
         too_heavy |  | 502 |  | <html><h1>502 Bad Gateway</h1></html>
@@ -81,19 +71,13 @@ def test_kinds_of_responses(kind, wait_s, status, headers, body):
 )
 def test_secondary_limits_state_a_wait(headers, wait_s):
     answer = classify(403, headers, b'{"message": "secondary rate limit"}')
-    assert (answer.kind.value, answer.wait_s) == ("secondary", wait_s)
-
-
-def test_only_refused_queries_are_final():
-    assert not classify(200, {}, b'{"data": {"a').final
-    assert classify(200, {}, graphql(None, error("undefinedField")).encode()).final
-    assert classify(400, {}, b"").final
+    assert (answer.kind.value, answer.wait_s) == ("rate_limited", wait_s)
 
 
 def test_a_limit_with_negative_numbers_can_be_stored():
     names = ("limit", "remaining", "reset")
     headers = dict.fromkeys((f"x-ratelimit-{name}" for name in names), "-5")
-    answer = classify(200, headers, graphql({"a": 1}).encode())
+    answer = classify(200, headers, b'{"data": {"a": 1}}')
     assert convert(asdict(answer.rate_limit), RateLimit) == RateLimit(0, 0, 0)
 
 

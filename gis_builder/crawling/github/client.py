@@ -22,8 +22,8 @@ from gis_builder.crawling.github.responses import (
     AnswerKind,
     GraphQLError,
     QueryAnswer,
-    bad_reply,
     classify,
+    damaged,
 )
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
@@ -91,13 +91,10 @@ class Client:
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
                     return HttpReply(answer.data, answer.errors)
-                case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
+                case AnswerKind.RATE_LIMITED:
                     waits += 1
                     self._wait_for_limit(answer, waits)
-                case AnswerKind.TRANSIENT:
-                    failures += 1
-                    self._wait_after_failure(answer, failures)
-                case AnswerKind.BAD_REPLY if not answer.final:
+                case AnswerKind.TRANSIENT | AnswerKind.DAMAGED:
                     failures += 1
                     self._wait_after_failure(answer, failures)
                 case _:
@@ -185,7 +182,7 @@ class Client:
         if failures >= settings.attempts:
             # Without a response, the network may be lost: see `Unreachable`.
             self._was_reached = answer.has_response
-            kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
+            kind = BadReply if answer.kind is AnswerKind.DAMAGED else RemoteError
             raise kind(
                 f"{settings.graphql_url} failed {failures} consecutive times, last with: "
                 f"{answer.message}; run the same command again to continue"
@@ -244,7 +241,7 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
                     None if bytes(part) == b"null" else decode(part, query.answer)
                 )
     except Malformed as error:
-        fault = bad_reply(f"the reply does not match the query ({error})")
+        fault = damaged(f"the reply does not match the query ({error})")
         return replace(fault, rate_limit=answer.rate_limit)
     kind = answer.kind if data else AnswerKind.BAD_REPLY
     return replace(answer, kind=kind, data=data, cost=cost)

@@ -24,7 +24,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_reply
+from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, damaged
 from pairkit.base.system.address import Address
 
 # A hundred comments of the maximum length with every character escaped are 40 MB.
@@ -173,11 +173,11 @@ def _decompress(body: bytes, encoding: str) -> bytes | QueryAnswer:
         try:
             body = decompressor.decompress(body, _MAX_BYTES + 1)
         except zlib.error:
-            return bad_reply("damaged gzip data")
+            return damaged("damaged gzip data")
         if len(body) <= _MAX_BYTES and not decompressor.eof:
-            return bad_reply("truncated gzip data")
+            return damaged("truncated gzip data")
     elif encoding not in ("", "identity"):
-        return bad_reply("an encoding that was not requested")
+        return damaged("an encoding that was not requested")
     return body if len(body) <= _MAX_BYTES else _TOO_LONG
 
 
