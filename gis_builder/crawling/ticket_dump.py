@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from gis_builder.trackers.dump import (
 )
 from gis_builder.trackers.saved import saved_files
 from gis_builder.trackers.ticket_files import (
-    PLAIN,
     TABLES,
     UNREADABLE,
     ImportOptions,
@@ -61,21 +60,11 @@ def find_trackers(
     ticket_paths = frozenset(file.path for file in tickets)
     unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
     others = [path for path in (*files, *unreadable) if path not in ticket_paths]
-    dump = TicketDump(
-        folder=source,
-        fallback=options.repo,
-        broken=broken,
-        files=tickets,
-        others=others,
-        options=options,
-        known=known,
-    )
+    common = (source, None, options.repo, broken)
+    dump = TicketDump(*common, tickets, others, options, known)
     if set(others).isdisjoint(saved_files(source)):
         return [dump]
-    saved = SavedDump(
-        source, fallback=options.repo, broken=broken, tickets=ticket_paths
-    )
-    return [dump, saved]
+    return [dump, SavedDump(*common, ticket_paths)]
 
 
 def _files_of_rows(
@@ -113,10 +102,10 @@ class TicketDump(Dump):
     The files are read once each for issues, comments and events; only ids and links stay in memory.
     """
 
-    files: tuple[TicketFile, ...] = ()
-    others: Sequence[Path] = ()  # other files of the folder
-    options: ImportOptions = PLAIN
-    known: Tickets = field(default_factory=dict)  # tickets of an earlier import
+    files: tuple[TicketFile, ...]
+    others: Sequence[Path]  # other files of the folder
+    options: ImportOptions
+    known: Tickets  # of an earlier import
 
     @property
     def passed_over(self) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -78,7 +78,7 @@ _REPO_FILE = Decoder(RepoFile)
 class BrokenRows:
     """Handles damaged files and rows: raises the first error, or counts all of them if `skip`."""
 
-    def __init__(self, *, skip: bool = False) -> None:
+    def __init__(self, *, skip: bool) -> None:
         self._skip = skip
         self._seen: set[int] = set()  # hashes of messages; a file is read several times
         self._first: list[str] = []
@@ -117,9 +117,9 @@ class Dump:
     """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
     folder: Path
-    info: RepoFile | None = None  # repo.json
-    fallback: str | None = None  # repository of lines that name none
-    broken: BrokenRows = field(default_factory=BrokenRows)
+    info: RepoFile | None  # repo.json
+    fallback: str | None  # repository of lines that name none
+    broken: BrokenRows
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
@@ -234,13 +234,10 @@ class SavedDump(Dump):
             self.broken(error)
 
 
-def find_dumps(
-    root: Path, repo: str | None = None, broken: BrokenRows | None = None
-) -> list[Dump]:
+def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
     """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
-    broken = broken or BrokenRows()
     if root.is_file():
-        return [SavedDump(root, fallback=repo, broken=broken)]
+        return [SavedDump(root, None, repo, broken)]
     if not root.is_dir():
         raise DataError(
             "no such file or folder; expected a saved tracker, see `gis import --help`",
@@ -248,7 +245,7 @@ def find_dumps(
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
-        return [SavedDump(root, fallback=repo, broken=broken)]
+        return [SavedDump(root, None, repo, broken)]
     if not folders:
         raise DataError(
             "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",

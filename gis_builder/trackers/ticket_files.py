@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -56,13 +56,13 @@ TIMES = ("created_at", "closed_at", "updated_at")
 class ImportOptions:
     """The options of an import."""
 
-    links: Path | None = None  # a table of duplicate links
-    columns: Mapping[str, str] = field(default_factory=dict)
+    links: Path | None  # a table of duplicate links
+    columns: Columns
     # Repository of all tickets, and of GitHub's objects that name none.
-    repo: str | None = None
-    skip_broken: bool = False
-    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
-    date_format: str = ""  # of strptime; empty: see `parse_time`
+    repo: str | None
+    skip_broken: bool
+    link_columns: Columns  # of `links`
+    date_format: str  # of strptime; empty: see `parse_time`
 
     def __post_init__(self) -> None:
         for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK_ROLES)):
@@ -93,9 +93,6 @@ def _has_year(date_format: str) -> bool:
     except ValueError:
         return False
     return parsed.year == moment.year
-
-
-PLAIN = ImportOptions()
 
 
 def file_kind(path: Path) -> str:

@@ -12,9 +12,9 @@ NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
 
 SPENT = {
-    "X-RateLimit-Remaining": "0",
-    "X-RateLimit-Reset": str(NOON_S + 90),
-    "Date": NOON,
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": str(NOON_S + 90),
+    "date": NOON,
 }
 
 
@@ -46,9 +46,9 @@ SPENT = {
         not_found |  | 410 |  | {"message": "This issue was deleted"}
         too_heavy |  | 502 |  | <html><h1>502 Bad Gateway</h1></html>
         too_heavy |  | 504 |  |
-        transient | 5 | 503 | {"Retry-After": "5"} |
+        transient | 5 | 503 | {"retry-after": "5"} |
         transient |  | 500 |  |
-        bad_reply |  | 301 | {"Location": "https://elsewhere.example"} |
+        bad_reply |  | 301 | {"location": "https://elsewhere.example"} |
         bad_reply |  | 400 |  | {"message": "Problems parsing JSON"}
     """,
     columns=5,
@@ -65,7 +65,7 @@ def test_kinds_of_responses(kind, wait_s, status, headers, body):
 @parametrize(
     "headers, wait_s",
     [
-        ({"Retry-After": "7"} | SPENT, 7.0),  # beside a spent limit
+        ({"retry-after": "7"} | SPENT, 7.0),  # beside a spent limit
         ({"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON}, 30.0),
     ],
 )

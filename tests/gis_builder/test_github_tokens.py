@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 import traceback
 from pathlib import Path
 
@@ -286,8 +287,8 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(
-            VIEWER
-        )
+        settings = CrawlSettings(api_url=f"{hostile}/401")
+        token = Token(SECRET, hostile)
+        Client(settings, token, threading.Event(), lambda _: None).ask(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

@@ -70,13 +70,13 @@ class Client:
         self,
         settings: CrawlSettings,
         token: Token,
-        stop: threading.Event | None = None,
-        listener: CrawlListener = lambda _: None,
+        stop: threading.Event,
+        listener: CrawlListener,
     ) -> None:
         self._settings = settings
         self._token_name = token.name
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
-        self._stop = stop or threading.Event()
+        self._stop = stop
         self._listener = listener
         self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._usage = Usage()

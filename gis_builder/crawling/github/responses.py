@@ -20,7 +20,7 @@ from gis_builder.store import RateLimit
 from gis_builder.store.decoding import Malformed, Node, decode
 from pairkit.base.printable import one_line
 
-Headers = Mapping[str, str]
+Headers = Mapping[str, str]  # names in lower case
 
 _INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
 _MAX_DATE_CHARS = 100
@@ -130,7 +130,6 @@ _KINDS = {
 
 def classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     """Classify a response."""
-    headers = {name.lower(): value for name, value in headers.items()}
     answer = _classify(status, headers, body)
     return replace(answer, rate_limit=_rate_limit(headers), status=status)
 
