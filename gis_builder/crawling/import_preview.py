@@ -123,9 +123,8 @@ def _column_rows(files: Iterable[TicketFile]) -> tuple[list[PreviewRow], bool]:
                 are_all = False
                 continue
             seen.add(key)
-            known = rows.setdefault(key, row)
-            if _information(known) < _information(row):  # an object may lack a value
-                rows[key] = row
+            # An object may lack a value.
+            rows[key] = max(rows.get(key, row), row, key=_information)
         files_with.update(seen)
     shown = []
     for key in sorted(rows, key=itemgetter(0)):

@@ -132,7 +132,11 @@ class TicketIndex:
             earlier = new.get(ticket.id)
             if earlier:
                 if earlier.created_at != created_at:
-                    raise Malformed(_conflict(ticket.id, earlier.place, place))
+                    raise Malformed(
+                        f"ticket {one_line(ticket.id, 80)} already has another time of creation, in"
+                        f" {earlier.place.path.name}; give a column of unique ids or of repositories with"
+                        " --columns id=NAME or repo=NAME, or import each file with its own --repo"
+                    )
                 self._repeated.add((repo, ticket.id))
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
             new[ticket.id] = NewTicket(created_at, page, ticket.priority, place)
@@ -278,20 +282,6 @@ def host_of(url: str) -> str:
     """The host of an address; empty for a text without one."""
     _, _, address = url.partition("://")
     return address.partition("/")[0]
-
-
-def _conflict(id_: str, earlier: Place, place: Place) -> str:
-    """What is wrong if two tickets have the same id, and what to do."""
-    named = one_line(id_, 80)
-    if earlier.path == place.path:
-        return (
-            f"two tickets have the id {named}, but different times of creation; give a column of unique ids"
-            " or of repositories, with --columns id=NAME or repo=NAME"
-        )
-    return (
-        f"ticket {named} has another time of creation in {earlier.path.name}; import only one of these"
-        " files, or each with its own --repo"
-    )
 
 
 def _assign_numbers(

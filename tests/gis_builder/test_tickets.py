@@ -377,7 +377,7 @@ def test_the_last_occurrence_of_a_ticket_counts(root, work):
         "1 tickets occur more than once; the last occurrence counts",
     ]
     other = "2,Another project's,It is another one.,2024-05-05,,open\n"
-    with data_error("t.csv: two tickets have the id 2, but different times"):
+    with data_error("t.csv: ticket 2 already has another time of creation, in t.csv"):
         imported(written(path, tickets("1", "2", "3", other)), work)
 
 

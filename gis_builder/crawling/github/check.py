@@ -51,13 +51,11 @@ def recheck(crawl: Crawl, name: str) -> RepoRow:
 
 def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
     """The distinct names that must be checked."""
-    unchecked = []
-    for name in dict.fromkeys(names):
-        row = store.repo(name)
-        is_known = row is not None and row.is_crawlable and (row.listed or not listed)
-        if not is_known:
-            unchecked.append(name)
-    return unchecked
+    known = set()
+    for row in store.all_repos():
+        if row.is_crawlable and (row.listed or not listed):
+            known.add(row.name.lower())
+    return [name for name in dict.fromkeys(names) if name.lower() not in known]
 
 
 def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[RepoRow]:

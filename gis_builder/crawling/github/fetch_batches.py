@@ -100,8 +100,7 @@ class Crawl:
         server = self.store.meta_json(key, Server)
         if server is None:
             server = self._probe()
-            self.store.save(Page(usage={"": self.client.take_usage()}))
-            self.store.set_meta(key, json.dumps(asdict(server)))
+            self.save("", Page(notes={key: json.dumps(asdict(server))}))
         return Queries(self.settings, server)
 
     def _probe(self) -> Server:
