@@ -87,7 +87,7 @@ def import_dumps(
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_threads(dumps, trackers, store)
-    page = Page(outdated=[""], warnings=[("", note) for note in broken.notes])
+    page = Page(warnings=[("", note) for note in broken.notes])
     rows = []
     for tracker in trackers:
         _finish(tracker, trackers, store)
@@ -101,6 +101,8 @@ def import_dumps(
         page.outdated.append(tracker.name)
         page.warnings += [(tracker.name, text) for text in tracker.warnings()]
     page.repos += rows
+    if {row.name for row in store.repos()} <= set(page.outdated):
+        page.outdated.append("")  # no other import gave these warnings
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")

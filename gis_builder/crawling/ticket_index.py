@@ -296,10 +296,9 @@ def _assign_numbers(
     )
     for id_ in new:
         match = _NUMBERED.fullmatch(id_)
-        number = int(match[1]) if match else None
-        if number is not None and number not in taken:
-            numbers[id_] = number
-            taken.add(number)
+        if match and int(match[1]) not in taken:
+            numbers[id_] = int(match[1])
+            taken.add(numbers[id_])
     free = count(max(taken, default=0) + 1)
     return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
 

@@ -359,6 +359,11 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
         (root / name).unlink()
     written(root / "t.csv", tickets("1", "2", "3"))
     assert imported(root, work).status.warnings == ()
+    bare = "id,title,created\n1,Slow,2024-01-01\n"
+    imported(written(root / "bare.csv", bare), work)
+    path = written(root / "other.csv", tickets("1", "2", "3"))
+    ((_, kept),) = imported(path, work).status.warnings
+    assert "bare.csv: no column for body" in kept
 
 
 def test_the_last_occurrence_of_a_ticket_counts(root, work):

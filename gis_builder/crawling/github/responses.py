@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 from msgspec.json import Decoder
 
 from gis_builder.store import RateLimit
@@ -108,8 +108,8 @@ class _Error(Node):
 
 
 class _GraphQLBody(Node):
-    data: dict[str, Raw] | UnsetType | None = UNSET
-    errors: list[_Error] | UnsetType | None = UNSET
+    data: dict[str, Raw] | None = None
+    errors: list[_Error] | None = None
 
 
 class _MessageBody(Node):
@@ -168,13 +168,11 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
         parsed = decode(body, _GRAPHQL_BODY)
     except Malformed as error:
         return damaged(f"not a GraphQL response ({error})")
-    if parsed.data is UNSET and parsed.errors is UNSET:
-        return damaged("not a GraphQL response")
     errors = tuple(map(_error, parsed.errors or ()))
-    data = parsed.data or None
+    data = parsed.data
     if not errors:
         if not data:
-            return damaged("a GraphQL response without data")
+            return damaged("a response without GraphQL data")
         return QueryAnswer(AnswerKind.OK, data=data)
     message = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
     types = {error.type for error in errors}
