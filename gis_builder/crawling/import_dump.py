@@ -38,6 +38,7 @@ from gis_builder.store import (
     Thread,
     TopUp,
     pull_request,
+    with_closer,
 )
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.store import TICKETS
@@ -240,11 +241,9 @@ def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
         else:
             event = replace(event, target=None, target_is_pull=False)
         resolved.append(event)
-        if event.kind == "closed" and issue.closed_at:
-            issue = replace(issue, closed_by=event.actor)
     if not is_pull:
         issue = replace(issue, duplicate_of=canonical)
-    return Thread(issue, thread.comments, tuple(resolved))
+    return Thread(with_closer(issue, events), thread.comments, tuple(resolved))
 
 
 def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:

@@ -16,10 +16,10 @@ from gis_builder.trackers.dump import (
     Dump,
     Row,
     SavedDump,
+    closing_events,
     find_dumps,
     is_tracker_file,
 )
-from gis_builder.trackers.saved import saved_files
 from gis_builder.trackers.ticket_files import (
     TABLES,
     UNREADABLE,
@@ -29,6 +29,7 @@ from gis_builder.trackers.ticket_files import (
 )
 from gis_builder.trackers.ticket_records import Ticket
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.tables import format_of
 
 _GITLAB_PAGE = re.compile(
     r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+"
@@ -45,9 +46,9 @@ def find_trackers(
     paths = sorted(path for path in source.rglob("*") if not path.is_dir())
     if source.is_file():
         paths = [source]
-        ending = Path(source.name.lower().removesuffix(".gz")).suffix
-        if ending in UNREADABLE:
-            raise DataError(UNREADABLE[ending], path=source)
+        fault = UNREADABLE.get(format_of(source))
+        if fault:
+            raise DataError(fault, path=source)
     files = _files_of_rows(source, paths, options)
     tickets = tuple(_ticket_files(source, files, options, broken))
     if not tickets:
@@ -62,9 +63,9 @@ def find_trackers(
     others = [path for path in (*files, *unreadable) if path not in ticket_paths]
     common = (source, None, options.repo, broken)
     dump = TicketDump(*common, tickets, others, options, known)
-    if set(others).isdisjoint(saved_files(source)):
-        return [dump]
-    return [dump, SavedDump(*common, ticket_paths)]
+    if any(file_kind(path) == ".json" for path in others):
+        return [dump, SavedDump(*common, ticket_paths)]
+    return [dump]
 
 
 def _files_of_rows(
@@ -136,16 +137,13 @@ class TicketDump(Dump):
         """Yield a closing for each closed ticket, and a duplicate mark for each of its links."""
         for issue, _ in self.tickets():
             ref = issue.ref
-            when = issue.closed_at
-            if not when:
-                continue
-            yield Row(
-                *ref, Event("closed", None, when, state_reason=issue.state_reason)
-            )
-            for original in self.index.marks.get(ref, ()):
-                yield Row(*ref, Event("marked_as_duplicate", None, when, original))
-            for other in self.index.denials.get(ref, ()):
-                yield Row(*ref, Event("unmarked_as_duplicate", None, when, other))
+            for closing in closing_events(issue):
+                yield Row(*ref, closing)
+                when = closing.created_at
+                for original in self.index.marks.get(ref, ()):
+                    yield Row(*ref, Event("marked_as_duplicate", None, when, original))
+                for other in self.index.denials.get(ref, ()):
+                    yield Row(*ref, Event("unmarked_as_duplicate", None, when, other))
 
     @cached_property
     def index(self) -> TicketIndex:

@@ -5,8 +5,8 @@ Times are ISO 8601 strings in UTC in GitHub's format (`2015-01-31T23:59:59Z`), w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -159,6 +159,14 @@ class Thread:
     issue: Issue
     comments: tuple[Comment, ...] = ()
     events: tuple[Event, ...] = ()
+
+
+def with_closer(issue: Issue, events: Iterable[Event]) -> Issue:
+    """The issue with the account of its last closing, if it is closed."""
+    for event in events:
+        if event.kind == "closed" and issue.closed_at:
+            issue = replace(issue, closed_by=event.actor)
+    return issue
 
 
 class Relation(StrEnum):

@@ -51,7 +51,7 @@ def wire():
 def ask(url, timeout_s=0.3):
     asked = Exchange(read_address(url, "--api-url", ""), Token(SECRET, url), timeout_s)
     try:
-        return asked.post("/graphql", b"{}")
+        return asked.post(b"{}")
     finally:
         asked.close()
 

@@ -132,7 +132,7 @@ class Client:
         self._check_stop()
         start = time.monotonic()
         body = json.dumps({"query": query.text}).encode()
-        raw = self._exchange.post("/graphql", body)
+        raw = self._exchange.post(body)
         if isinstance(raw, QueryAnswer):
             answer = raw
         else:
