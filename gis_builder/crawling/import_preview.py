@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -53,9 +53,9 @@ class ImportPreview(Printed):
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
 
-    columns: tuple[PreviewRow, ...]
-    links: tuple[PreviewRow, ...]
-    tickets: tuple[PreviewRow, ...]
+    columns: tuple[Mapping[str, str], ...]
+    links: tuple[Mapping[str, str], ...]
+    tickets: tuple[Mapping[str, str], ...]
     messages: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _ticket_row(row: Row[Issue], index: TicketIndex) -> PreviewRow:
     }
 
 
-def _table_of(rows: Sequence[PreviewRow]) -> ResultTable:
+def _table_of(rows: Sequence[Mapping[str, str]]) -> ResultTable:
     table = ResultTable(*rows[0], left=[*rows[0]])
     for row in rows:
         table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))

@@ -134,8 +134,8 @@ class TicketIndex:
                 if earlier.created_at != created_at:
                     raise Malformed(
                         f"ticket {one_line(ticket.id, 80)} already has another time of creation, in"
-                        f" {earlier.place.path.name}; give a column of unique ids or of repositories with"
-                        " --columns id=NAME or repo=NAME, or import each file with its own --repo"
+                        f" {earlier.place.path.name}; give a column of unique ids with --columns id=NAME,"
+                        " or import each project with its own --repo"
                     )
                 self._repeated.add((repo, ticket.id))
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
