@@ -83,9 +83,9 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         or "title" in roles_of(tuple(flat(value)))
     ):
         return [value]
-    wrappers = {key: inner for key, inner in value.items() if _WRAPPER.fullmatch(key)}
-    lists = [inner for inner in wrappers.values() if isinstance(inner, list)]
-    dicts = [inner for inner in wrappers.values() if isinstance(inner, dict)]
+    wrapped = [inner for key, inner in value.items() if _WRAPPER.fullmatch(key)]
+    lists = [inner for inner in wrapped if isinstance(inner, list)]
+    dicts = [inner for inner in wrapped if isinstance(inner, dict)]
     if lists or dicts:
         if "key" in value:
             return [value]

@@ -78,7 +78,6 @@ class Client:
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop
         self._listener = listener
-        self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
@@ -105,7 +104,8 @@ class Client:
         seconds = min(
             self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s
         )
-        self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+        self._sleep(seconds * jitter, why)
 
     def take_usage(self) -> Usage:
         """The cost since the last call, to be stored with the fetched page."""

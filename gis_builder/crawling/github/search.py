@@ -137,9 +137,9 @@ class _Discovery:
                 self._probe(probes[0])
             else:
                 self._search(tasks, self._size)
-            left = len(store.tasks(repo, _KIND, done=False))
-            total = len(store.tasks(repo, _KIND))
-            self._crawl.report(repo, "search", total - left, total)
+            known = store.tasks(repo, _KIND)
+            done = sum(task.done for task in known)
+            self._crawl.report(repo, "search", done, len(known))
 
     def _probe(self, task: CrawlTask) -> None:
         """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
