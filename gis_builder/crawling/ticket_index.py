@@ -153,8 +153,7 @@ class TicketIndex:
                 rows[id_] = TicketRow(number, ticket.page, ticket.priority)
                 self.places[IssueRef(repo, number)] = ticket.place
         for link, repo in self.links:
-            whole_cell = LinkPart(link.cell, "", LinkKind.PLAIN)
-            for part in read_cell(link.cell, link.ticket) or [whole_cell]:
+            for part in read_cell(link.cell, link.ticket):
                 self._add_part(link, part, repo)
 
     def key(self, ref: IssueRef) -> str:

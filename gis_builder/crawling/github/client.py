@@ -193,7 +193,7 @@ class Client:
             self.back_off(failures, answer.message)
 
     def _sleep(self, seconds: float, why: str) -> None:
-        self._listener(Waiting(why, seconds, time.time() + seconds))
+        self._listener(Waiting(why, seconds))
         _LOG.info("waiting %.2f s: %s", seconds, why)
         self._stop.wait(seconds)
         self._usage += Usage(seconds=seconds)

@@ -175,9 +175,9 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
         page = Page(usage={name: worker.client.take_usage()})
-        for row in self._store.repos() if failure else ():
-            # Repositories that don't exist have no full name, nor has a job for several repositories.
-            if row.full_name and row.full_name == name:
+        # A job for several repositories has no name.
+        for row in self._store.repos() if failure and name else ():
+            if row.full_name == name:
                 failed = replace(row, outcome=RepoOutcome.FAILED, detail=failure)
                 page.repos.append(failed)
         self._store.save(page)
