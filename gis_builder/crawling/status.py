@@ -95,7 +95,7 @@ class Status(Printed):
         """Seconds left with one token, from the time per issue so far; None if unknown, 0 when done."""
         done = 0.0
         left = 0.0
-        for repo in self.repositories:
+        for repo in self._distinct():
             if repo.row.is_crawlable:
                 done += repo.row.issue_count * repo.progress
                 left += repo.row.issue_count * (1 - repo.progress)
@@ -118,12 +118,8 @@ class Status(Printed):
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Sums over all or these repositories; a repository with two names counts once."""
-        by_name = {}
-        for repo in self.repositories:
-            if repo.row.full_name and (names is None or repo.row.name in names):
-                by_name[repo.row.full_name] = repo
-        distinct = by_name.values()
+        """Sums over all or these repositories."""
+        distinct = self._distinct(names)
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
             "threads": sum(repo.tally.threads for repo in distinct),
@@ -132,6 +128,14 @@ class Status(Printed):
             "requests": self.usage.requests,
             "seconds": round(self.usage.seconds, 3),
         }
+
+    def _distinct(self, names: Collection[str] | None = None) -> list[RepoStatus]:
+        """All or these repositories; a repository with two names counts once."""
+        by_name = {}
+        for repo in self.repositories:
+            if repo.row.full_name and (names is None or repo.row.name in names):
+                by_name[repo.row.full_name] = repo
+        return list(by_name.values())
 
     def table(self) -> ResultTable:
         """A row for each repository, and the totals."""
@@ -157,7 +161,7 @@ class Status(Printed):
     @property
     def left(self) -> int:
         """Threads, searches and lists that are still to be fetched."""
-        return sum(repo.tally.open_work for repo in self.repositories)
+        return sum(repo.tally.open_work for repo in self._distinct())
 
     def lines(self) -> list[str]:
         """Lines on renamed or missing repositories, time and points left, and warnings."""
