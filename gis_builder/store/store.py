@@ -213,13 +213,6 @@ class Store(AbstractContextManager["Store"]):
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
 
-    def repo(self, name: str) -> RepoRow | None:
-        """The row of a requested name."""
-        for row in self.all_repos():
-            if row.name.lower() == name.lower():
-                return row
-        return None
-
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
         rows = self._select(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant

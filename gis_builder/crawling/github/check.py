@@ -12,7 +12,7 @@ from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.crawling.status import without_issues
-from gis_builder.store import Page, RepoOutcome, RepoRow, Store
+from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 
 _BATCH = 25  # repositories in one query
@@ -23,13 +23,19 @@ _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 
 def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     """Check repositories and store their rows; repositories already known to be crawlable are skipped."""
-    unchecked = _unchecked(crawl.store, names, listed=listed)
+    stored = {row.name.lower(): row for row in crawl.store.all_repos()}
+    unchecked = []
+    for name in dict.fromkeys(names):
+        old = stored.get(name.lower())
+        is_known = old is not None and old.is_crawlable and (old.listed or not listed)
+        if not is_known:
+            unchecked.append(name)
     size = BatchSize(_BATCH)
     checked = 0
     while checked < len(unchecked):
         page = Page()
         for row in _request_rows(crawl, unchecked[checked:], size):
-            old = crawl.store.repo(row.name)
+            old = stored.get(row.name.lower())
             # A failed crawl continues with its old data, so an update must start at the old time.
             as_of = old.as_of if old and old.as_of else row.as_of
             page.repos.append(replace(row, listed=listed, as_of=as_of))
@@ -47,15 +53,6 @@ def recheck(crawl: Crawl, name: str) -> RepoRow:
     """Check one repository again without storing the result."""
     (row,) = _request_rows(crawl, [name], BatchSize(1))
     return row
-
-
-def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
-    """The distinct names that must be checked."""
-    known = set()
-    for row in store.all_repos():
-        if row.is_crawlable and (row.listed or not listed):
-            known.add(row.name.lower())
-    return [name for name in dict.fromkeys(names) if name.lower() not in known]
 
 
 def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[RepoRow]:
