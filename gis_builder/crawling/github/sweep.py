@@ -16,13 +16,13 @@ from gis_builder.crawling.github.fetch_batches import (
     Pages,
     epoch,
     iso,
-    list_limit,
 )
 from gis_builder.crawling.github.nodes import Listing, ListingRepository
 from gis_builder.crawling.github.parse import parse_thread
 from gis_builder.store import CrawlTask, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
+_GROWTH = 10_000  # issues that may be added while a list is read
 _OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
 
 
@@ -82,7 +82,8 @@ class _IssueList:
         self._task = stored[0] if stored else start
         self._total = total
         self._size = BatchSize(crawl.settings.thread_batch)
-        limit = list_limit(total) if total else MAX_ITEMS
+        # Items that change while the list is read count twice.
+        limit = min(2 * total + _GROWTH, MAX_ITEMS) if total else MAX_ITEMS
         self._pages = Pages(f"{start.repo} issues", self._task.cursor, limit=limit)
 
     def fetch(self) -> None:
