@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
+from gis_builder.store import (
+    RATE_LIMIT,
+    RateLimit,
+    RepoOutcome,
+    RepoRow,
+    Store,
+    Tally,
+    Usage,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
@@ -190,7 +198,7 @@ def read_status(store: Store) -> Status:
     return Status(
         repositories=tuple(repos),
         usage=sum(usage.values(), Usage()),
-        rate_limit=store.rate_limit(),
+        rate_limit=store.meta_json(RATE_LIMIT, RateLimit),
         warnings=tuple(store.warnings()),
     )
 

@@ -29,10 +29,8 @@ from gis_builder.store.store_tables import (
     save_page,
 )
 from gis_builder.store.stored_rows import (
-    RATE_LIMIT,
     CrawlTask,
     Page,
-    RateLimit,
     RepoRow,
     Tally,
     TopUp,
@@ -123,13 +121,10 @@ class Store(AbstractContextManager["Store"]):
         absent = "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
-    def close(self) -> None:
-        """Merge the write-ahead log into the file and close it."""
+    def __exit__(self, *_: object) -> None:
+        # SQLite merges the write-ahead log into the file.
         with self._lock, database_errors(self.path):
             self._connection.close()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def repos(self) -> list[RepoRow]:
         """The requested repositories, by name."""
@@ -188,10 +183,6 @@ class Store(AbstractContextManager["Store"]):
     def tallies(self) -> dict[str, Tally]:
         """Count stored and remaining items by repository; another process may be crawling."""
         return tables.tallies(self.path)
-
-    def rate_limit(self) -> RateLimit | None:
-        """The last known rate limit; None if unknown."""
-        return self.meta_json(RATE_LIMIT, RateLimit)
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and text of each warning about missing data."""
@@ -303,8 +294,7 @@ class Store(AbstractContextManager["Store"]):
         """The root URL of the issues' pages; GitHub's for a saved tracker."""
         if tickets := self.tickets():
             return TicketSite.of(tickets)
-        host = self.crawl_record().get("server")
-        return site_at(host) if host else GITHUB
+        return site_at(self.crawl_record().get("server", "github.com"))
 
     def set_meta(self, key: str, value: str) -> None:
         """Store a value in the table meta."""

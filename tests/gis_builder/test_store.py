@@ -50,7 +50,8 @@ def test_reading_uses_a_snapshot(store):
 
 
 def of_a_newer_version(path):
-    Store.open(path, create=True).close()
+    with Store.open(path, create=True):
+        pass
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
