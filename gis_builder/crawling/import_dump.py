@@ -67,7 +67,7 @@ def saved_server(dumps: Iterable[Dump]) -> str:
     saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
     rows = chain.from_iterable(dump.issues() for dump in saved)
     first = next(rows, None)
-    issue = first.value if first and first.value else {}
+    issue = (first and first.value) or {}
     addresses = filter(None, map(issue.get, ("html_url", "url", "repository_url")))
     server = _SERVER.match(str(next(addresses, "")))
     return server[1].lower() if server else GITHUB_HOST

@@ -231,7 +231,7 @@ class TicketIndex:
             if matches:
                 # One reason is enough, and none is needed if a ticket was found.
                 refs = [match for match in matches if isinstance(match, IssueRef)]
-                return [*refs] or matches[:1]
+                return [*(refs or matches[:1])]
         has_number = re.search(r"\d", part)
         return [SkipReason.OUTSIDE if has_number else SkipReason.NO_ID]
 

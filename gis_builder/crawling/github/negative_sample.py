@@ -26,8 +26,9 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
     missing = count
     while missing and remaining:
         kinds = _next_kinds(crawl, repo, remaining, missing)
-        unknown = [number for number in kinds if kinds[number] is Kind.UNKNOWN]
-        page = fetcher.resolve([IssueRef(repo, number) for number in unknown])
+        page = fetcher.resolve(
+            [IssueRef(repo, n) for n in kinds if kinds[n] is Kind.UNKNOWN]
+        )
         for issue in page.issues:
             kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
         used = _prefix(kinds, missing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -267,11 +268,6 @@ def _number(text: str | None) -> float | None:
 
 
 def _http_date(text: str | None) -> float | None:
-    try:
-        return (
-            None
-            if text is None
-            else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
-        )
-    except (ValueError, OverflowError, TypeError):
-        return None
+    with suppress(ValueError, OverflowError, TypeError):
+        return parsedate_to_datetime((text or "")[:_MAX_DATE_CHARS]).timestamp()
+    return None
