@@ -37,11 +37,10 @@ class Began:
 
 @dataclass(frozen=True)
 class Waiting:
-    """No request is sent until a time."""
+    """No request is sent for some time."""
 
     why: str
     seconds: float
-    until: float  # epoch seconds
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,8 @@ class RunDisplay(Display):
             self(replace(repos, ended=repos.done >= repos.total))
 
     def _wait(self, event: Waiting) -> None:
-        until = time.strftime("%H:%M:%S", time.localtime(event.until))
+        end = time.localtime(time.time() + event.seconds)
+        until = time.strftime("%H:%M:%S", end)
         for stages in self._active.values():
             for progress in stages.values():
                 self(replace(progress, note=f"waiting until {until}: {event.why[:60]}"))

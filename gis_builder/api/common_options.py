@@ -118,8 +118,10 @@ def opener(
     if token is not None:
         environ = {"GITHUB_TOKEN": token}
     file = None
-    if request.token_file is not None and not token:
+    if request.token_file is not None:
         file = path_of("token_file", request.token_file)
+    if token is not None and file is not None:
+        raise ConfigError("token and token_file: give only one of them")
     crawl = settings.crawl
     tokens = find_tokens(
         crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http
@@ -140,6 +142,11 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     if not names:
         raise _not_repositories(source)
     return _distinct(names)
+
+
+def without_address(repo: str) -> str:
+    """The name of a repository that may be given by its address on GitHub."""
+    return _ADDRESS.sub("", repo.strip())
 
 
 def _not_repositories(source: object) -> ConfigError:
@@ -169,7 +176,7 @@ def _read_file(path: Path) -> list[str]:
 
 def _parse(entry: str) -> str:
     """The name of a repository, from a name or an address."""
-    match = _NAME.fullmatch(_ADDRESS.sub("", entry))
+    match = _NAME.fullmatch(without_address(entry))
     if match is None or match["name"] in {".", ".."}:
         raise _not_repositories(entry)
     return match[0]

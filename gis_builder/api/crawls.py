@@ -17,13 +17,14 @@ from gis_builder.api.common_options import (
     options,
     path_of,
     read_repos,
+    without_address,
 )
 from pairkit.base.cli.options import INPUT, OUTPUT, Option, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import columns_given, mapping
 
 if TYPE_CHECKING:
-    from gis_builder.crawling.import_dump import ImportPreview
+    from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled, Status
     from gis_builder.detection.detection_results import Detected, Explanation
     from gis_builder.pairing.pairing_results import Rendered
@@ -150,7 +151,7 @@ def preview_import(request: ImportRequest) -> ImportPreview:
 
     Nothing is written.
     """
-    from gis_builder.crawling.import_dump import preview
+    from gis_builder.crawling.import_preview import preview
 
     return preview(path_of("folder", request.folder), _import_options(request))
 
@@ -342,7 +343,7 @@ def suggest(
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    (name,) = read_repos([repo])
+    name = without_address(argument("repo", repo, str))
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
     key = str(argument("issue", issue, int | str))

@@ -12,10 +12,11 @@ from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
 from gis_builder.crawling.status import reasons_against
-from gis_builder.crawling.tickets import find_trackers
+from gis_builder.crawling.ticket_dump import find_trackers
 from gis_builder.detection.detector import CachedVerdict, Detector
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import IssueRef, RepoOutcome, RepoRow, Store, VerdictOutcome
+from gis_builder.store.store import site_at
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
@@ -48,7 +49,7 @@ def crawl(
     """
     strategy = store.crawl_record().get("strategy") if update else None
     if strategy == _IMPORTED:
-        _must_agree(store, {"server": crawl_record(settings)["server"]})
+        _check_server(store, crawl_record(settings)["server"])
         names = crawlable(github.check(repos))
     else:
         if strategy is not None:
@@ -68,13 +69,13 @@ def import_tracker(
     broken = BrokenRows(skip=options.skip_broken)
     dumps = find_trackers(folder, options, store.tickets(), broken)
     server = saved_server(dumps)
-    _must_agree(store, {"strategy": _IMPORTED})
     earlier = store.crawl_record()
-    old_server = earlier.get("server", GITHUB_HOST)
-    if earlier and old_server != server:
-        raise ConfigError(
-            f"{store.path.parent}: contains issues of {old_server}, not {server}; choose another --work"
-        )
+    if earlier:
+        if earlier["strategy"] != _IMPORTED:
+            raise ConfigError(
+                f"{store.path.parent}: contains a crawl; choose another --work"
+            )
+        _check_server(store, server)
     rows = import_dumps(dumps, folder, store, say, broken)
     record = {"strategy": _IMPORTED}
     if server != GITHUB_HOST:
@@ -110,6 +111,11 @@ def _fetch_threads(
 def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
     """Refuse to mix data of different settings: the store doesn't record which settings fetched what."""
     old = store.crawl_record()
+    if old.get("strategy") == _IMPORTED:
+        raise ConfigError(
+            f"{store.path.parent}: contains an imported tracker; choose another --work, or bring it up to"
+            " date with `gis crawl --update`"
+        )
     may_differ = {"include_private"}
     if record.get("strategy") == "all" and old.get("strategy") == "search":
         may_differ = _CONTENT_SETTINGS
@@ -121,6 +127,15 @@ def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
                 f"{store.path.parent}: contains a crawl with another setting of {key}{values}; choose "
                 "another working folder, or use the former setting"
             )
+
+
+def _check_server(store: Store, host: str) -> None:
+    """Refuse to mix issues of several servers in a store of imported ones."""
+    old = store.crawl_record().get("server", GITHUB_HOST)
+    if site_at(old) != site_at(host):
+        raise ConfigError(
+            f"{store.path.parent}: contains issues of {old}, not {host}; choose another --work"
+        )
 
 
 def crawlable(rows: Sequence[RepoRow]) -> list[str]:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TypeVar
 
 import polars as pl
 from msgspec import Struct, field
 
-from gis_builder.crawling.status import reasons_against, without_issues
-from gis_builder.crawling.tickets import TicketDump, TicketIndex, find_trackers
+from gis_builder.crawling.status import (
+    first_names,
+    reasons_against,
+    without_issues,
+)
+from gis_builder.crawling.ticket_dump import TicketDump
+from gis_builder.crawling.ticket_index import SkippedLink
 from gis_builder.store import (
     Absence,
     CrawlTask,
@@ -33,21 +36,16 @@ from gis_builder.store import (
     RepoRow,
     Store,
     Thread,
-    TicketSite,
     TopUp,
     pull_request,
+    with_closer,
 )
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_events
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import (
-    UNREADABLE,
-    ColumnSummary,
-    ImportOptions,
-    and_more,
-)
-from pairkit.base.cli.result_table import Printed, ResultTable
+from gis_builder.trackers.ticket_files import UNREADABLE
+from pairkit.base.batched import batched
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -55,14 +53,10 @@ from pairkit.base.system.files import write_bytes
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 GITHUB_HOST = "github.com"
+_SERVER = re.compile(r"https?://(?:api\.|www\.)?([\w.-]+)")
 # Per transaction
 _ROWS = 1000
 _THREADS = 200
-# Of a preview
-_SHOWN = 3  # tickets
-_WIDTH = 60  # characters of a cell
-_WORDS = 30  # kinds of words beside the ids of links
-_MAX_NAMED = 3  # files of a folder that are not read
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
 T = TypeVar("T")
@@ -73,12 +67,10 @@ def saved_server(dumps: Iterable[Dump]) -> str:
     saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
     rows = chain.from_iterable(dump.issues() for dump in saved)
     first = next(rows, None)
-    issue = first.value if first and first.value else {}
+    issue = (first and first.value) or {}
     addresses = filter(None, map(issue.get, ("html_url", "url", "repository_url")))
-    host = urlsplit(str(next(addresses, ""))).hostname
-    if not host or re.fullmatch(r"(?:api\.|www\.)?github\.com", host):
-        return GITHUB_HOST
-    return host
+    server = _SERVER.match(str(next(addresses, "")))
+    return server[1].lower() if server else GITHUB_HOST
 
 
 def import_dumps(
@@ -89,16 +81,14 @@ def import_dumps(
     broken: BrokenRows,
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
-    tickets = store.tickets()
-    for line in _passed_over(dumps):
+    for line in passed_over(dumps):
         say(f"{line}; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
     _read_threads(dumps, trackers, store)
-    warnings = broken.notes
-    page = Page()
+    page = Page(warnings=[("", note) for note in broken.notes])
     rows = []
     for tracker in trackers:
         _finish(tracker, trackers, store)
@@ -109,56 +99,44 @@ def import_dumps(
         rows.append(row)
         page.repos += tracker.former_rows()
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
-        if tracker.incomplete:
-            missing = f"{tracker.incomplete:,} issues state comments that are missing"
-            warnings.append(f"{tracker.name}: {missing}; save these, too")
-        if tracker.orphans:
-            orphans = f"{tracker.orphans} comments and events skipped: the dump lacks their issues"
-            page.warnings.append((tracker.name, orphans))
+        page.outdated.append(tracker.name)
+        page.warnings += [(tracker.name, text) for text in tracker.warnings()]
+    page.repos += rows
+    if {row.name for row in store.repos()} <= set(page.outdated):
+        page.outdated.append("")  # no other import gave these warnings
     for dump in dumps:
         if isinstance(dump, TicketDump):
-            index = dump.index
-            say(f"{index.link_count:,} duplicate links")
-            path = store.path.with_name(SKIPPED_LINKS)
-            warnings += index.notes(_list_skipped(index, path))
-            warnings += [
-                f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()
-            ]
-            tickets |= index.tickets
-    for text in warnings:
-        say(text)
-        page.warnings.append(("", text))
-    page.repos += rows
-    if tickets:
-        page.notes[TICKETS] = json.dumps(tickets)
+            say(f"{dump.index.link_count:,} duplicate links")
+            page.notes[TICKETS] = json.dumps(dump.index.tickets)
+            notes = _ticket_notes(dump, store.path.with_name(SKIPPED_LINKS))
+            page.warnings += [("", note) for note in notes]
+    for repo, text in page.warnings:
+        say(f"{repo}: {text}" if repo else text)
     store.save(page)
     return rows
 
 
-def _passed_over(dumps: Iterable[Dump]) -> list[str]:
+def passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
-    paths: dict[str, list[Path]] = {}
+    names: dict[str, list[str]] = {}
     for path in chain.from_iterable(dump.passed_over for dump in dumps):
         reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
-        paths.setdefault(reason, []).append(path)
-    lines = []
-    for reason, files in paths.items():
-        named = [one_line(str(path)) for path in files[:_MAX_NAMED]]
-        lines.append(
-            f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}"
-        )
-    return lines
+        names.setdefault(reason, []).append(one_line(str(path)))
+    return [f"{first_names(files)}: {reason}" for reason, files in names.items()]
 
 
-def _list_skipped(index: TicketIndex, path: Path) -> str:
-    """Write the skipped links to a file; returns the words that name it."""
-    if not index.skipped:
-        path.unlink(missing_ok=True)
-        return ""
-    columns = ["id", "duplicate_of", "reason"]
-    rows = pl.DataFrame(index.skipped, schema=columns, orient="row")
-    write_bytes(path, rows.write_csv().encode())
-    return f"list: {path}"
+def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
+    """Lines on skipped links, which are written to a file, on repeated tickets and missing texts."""
+    skipped = dump.index.skipped
+    path.unlink(missing_ok=True)
+    if skipped:
+        rows = pl.DataFrame(skipped, schema=SkippedLink._fields, orient="row")
+        write_bytes(path, rows.write_csv().encode())
+    notes = dump.index.notes(f"list: {path}")
+    for file in dump.files:
+        if file.lacks_body():
+            notes.append(f"{file.path}: {_NO_BODY}")
+    return notes
 
 
 def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
@@ -166,7 +144,7 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
     for dump in dumps:
         # Read before the loop, because this may parse a file of JSON, and only one should be in memory.
         has_events = dump.has_events
-        for rows in _batches(dump.issues(), _ROWS):
+        for rows in batched(dump.issues(), _ROWS):
             page = Page()
             for row in rows:
                 tracker = trackers.get(row.repo)
@@ -217,16 +195,13 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
 def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
     """Store the comments and events of all issues."""
     all_comments = chain.from_iterable(dump.comments() for dump in dumps)
-    for comments in _batches(all_comments, _ROWS):
+    for comments in batched(all_comments, _ROWS):
         store.save(Page(comments=list(_stored(comments, trackers))))
-    position = 0  # order of the files; `_finish` sorts by time
     all_events = chain.from_iterable(dump.events() for dump in dumps)
-    for events in _batches(all_events, _ROWS):
-        page = Page()
-        for ref, event in _stored(events, trackers):
-            page.events.append((ref, position, event))
-            position += 1
-        store.save(page)
+    places = count()  # order of the files; `_finish` sorts by time
+    for events in batched(all_events, _ROWS):
+        stored = _stored(events, trackers)
+        store.save(Page(events=[(ref, next(places), event) for ref, event in stored]))
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -240,7 +215,7 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    for threads in _batches(store.threads(tracker.name, only_complete=False), _THREADS):
+    for threads in batched(store.threads(tracker.name, only_complete=False), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
         for thread in threads:
@@ -266,14 +241,9 @@ def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
         else:
             event = replace(event, target=None, target_is_pull=False)
         resolved.append(event)
-    closed_by = issue.closed_by
-    closers = [event.actor for event in events if event.kind == "closed"]
-    if closers and issue.closed_at:
-        closed_by = closers[-1]
-    issue = replace(
-        issue, closed_by=closed_by, duplicate_of=None if is_pull else canonical
-    )
-    return Thread(issue, thread.comments, tuple(resolved))
+    if not is_pull:
+        issue = replace(issue, duplicate_of=canonical)
+    return Thread(with_closer(issue, events), thread.comments, tuple(resolved))
 
 
 def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:
@@ -285,12 +255,6 @@ def _canonical(issue: Issue, events: Iterable[Event]) -> IssueRef | None:
         elif event.kind == "unmarked_as_duplicate":
             marks = [mark for mark in marks if event.target and mark != event.target]
     return marks[-1] if marks and issue.state == "closed" else None
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 class DumpTracker(Struct):
@@ -339,6 +303,19 @@ class DumpTracker(Struct):
             as_of=self.as_of,
         )
         return without_issues(row, has_issues=self.has_issues) or row
+
+    def warnings(self) -> list[str]:
+        """What is missing in the dump."""
+        warnings = []
+        if self.incomplete:
+            warnings.append(
+                f"{self.incomplete:,} issues state comments that are missing; save these, too"
+            )
+        if self.orphans:
+            warnings.append(
+                f"{self.orphans:,} comments and events skipped: the dump lacks their issues"
+            )
+        return warnings
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""
@@ -389,99 +366,3 @@ class Trackers:
                 return IssueRef(tracker.name, number), is_pull
             ref = tracker.moved.get(number)
         return None, False
-
-
-@dataclass(frozen=True, repr=False)
-class ImportPreview(Printed):
-    """What an import would read.
-
-    Attributes:
-        columns: Each column or key: file, column, role, first value, and a time as it is understood.
-        links: The 30 most frequent words beside the ids of links (… is the ids): words, number of links,
-            role of the column, and how the words are read.
-        tickets: The first three tickets: key, created_at, state, title and duplicate_of.
-        messages: Number of issues and links, and lines on skipped files, rows and links.
-    """
-
-    columns: tuple[Mapping[str, str], ...]
-    links: tuple[Mapping[str, str], ...]
-    tickets: tuple[Mapping[str, str], ...]
-    messages: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the preview."""
-        return asdict(self)
-
-    def tables(self) -> list[ResultTable]:
-        """The columns, the words of links and the first tickets."""
-        return [
-            _table_of(rows) for rows in (self.columns, self.links, self.tickets) if rows
-        ]
-
-    def lines(self) -> list[str]:
-        """The messages."""
-        return list(self.messages)
-
-
-def preview(source: Path, options: ImportOptions) -> ImportPreview:
-    """Read the files of an import without a store."""
-    broken = BrokenRows(skip=options.skip_broken)
-    columns = ColumnSummary()
-    tickets: list[Mapping[str, str]] = []
-    links: list[Mapping[str, str]] = []
-    counts = Counter[str]()
-    dumps = find_trackers(source, options, {}, broken)
-    messages = _passed_over(dumps)
-    for dump in dumps:
-        marks = {}
-        keys = {}
-        if isinstance(dump, TicketDump):
-            index = dump.index
-            marks = index.marks
-            site = TicketSite.of(index.tickets)
-            keys = {ref: key for ref, (key, _) in site.rows.items()}
-            for (role, words, kind), count in index.words.most_common(_WORDS):
-                links.append(
-                    {
-                        "words": words,
-                        "links": f"{count:,}",
-                        "column": role,
-                        "read as": kind,
-                    }
-                )
-            for file in dump.every_file:
-                columns.add(file)
-            messages.append(f"{index.link_count:,} duplicate links")
-            messages += index.notes("an import lists them")
-        for row in dump.issues():
-            issue = row.record
-            if issue.is_pull:
-                continue
-            counts[row.repo] += 1
-            if len(tickets) < _SHOWN:
-                ref = IssueRef(row.repo, issue.number)
-                originals = [keys.get(mark, str(mark)) for mark in marks.get(ref, ())]
-                ticket = {
-                    "key": keys.get(ref, str(ref)),
-                    "created_at": issue.created_at,
-                    "state": issue.state,
-                    "title": issue.title,
-                    "duplicate_of": ", ".join(originals),
-                }
-                tickets.append(ticket)
-    counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
-    if columns.is_cut:
-        messages.append("not all columns are shown; preview fewer files")
-    return ImportPreview(
-        columns=tuple(columns.rows()),
-        links=tuple(links),
-        tickets=tuple(tickets),
-        messages=(*counted, *messages, *broken.notes),
-    )
-
-
-def _table_of(rows: Sequence[Mapping[str, str]]) -> ResultTable:
-    table = ResultTable(*rows[0], left=[*rows[0]])
-    for row in rows:
-        table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))
-    return table

@@ -76,7 +76,7 @@ _WORDS = {
 
 
 def read_cell(cell: str, ticket: str) -> list[LinkPart]:
-    """The parts of a cell of this ticket that have ids."""
+    """The parts of a cell of this ticket that have ids, or the whole cell."""
     parts: list[LinkPart] = []
     lead = ""
 
@@ -110,7 +110,7 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
             named = text  # "2 customers" does not name ticket 2
         beside = " ".join(words.replace("#1", "…").lower().split())
         parts.append(LinkPart(named, beside, kind))
-    return parts
+    return parts or [LinkPart(cell, "", LinkKind.PLAIN)]
 
 
 def _texts(cell: str) -> Iterator[str]:

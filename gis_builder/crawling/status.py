@@ -9,13 +9,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gis_builder.store import RateLimit, RepoOutcome, RepoRow, Store, Tally, Usage
+from gis_builder.store import (
+    RATE_LIMIT,
+    RateLimit,
+    RepoOutcome,
+    RepoRow,
+    Store,
+    Tally,
+    Usage,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
-_MAX_NAMED = 3  # repositories with the same outcome that get a line each
+_MAX_NAMED = 3  # repositories or files
 _MAX_REASONS = 5  # repositories in the message of an error
+# The stage while a kind of task is open, the latest first.
+_STAGES = {"update": "updating", "search": "searching", "sweep": "sweeping"}
 _COUNTED = ("issues", "threads", "left", "points", "requests")
 
 
@@ -32,12 +42,8 @@ class RepoStatus:
         """The current stage."""
         if not self.row.is_crawlable:
             return self.row.outcome.value.replace("_", " ")
-        for kind, stage in (
-            ("update", "updating"),
-            ("search", "searching"),
-            ("sweep", "sweeping"),
-        ):
-            if any(task.endswith(kind) for task in self.tally.left):
+        for kind, stage in _STAGES.items():
+            if kind in self.tally.left:
                 return stage
         if self.tally.pending:
             return "reading threads"
@@ -97,7 +103,7 @@ class Status(Printed):
         """Seconds left with one token, from the time per issue so far; None if unknown, 0 when done."""
         done = 0.0
         left = 0.0
-        for repo in self.repositories:
+        for repo in self._distinct():
             if repo.row.is_crawlable:
                 done += repo.row.issue_count * repo.progress
                 left += repo.row.issue_count * (1 - repo.progress)
@@ -120,14 +126,8 @@ class Status(Printed):
         }
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Sums over all or these repositories; a repository with two names counts once."""
-        selected = [
-            repo
-            for repo in self.repositories
-            if names is None or repo.row.name in names
-        ]
-        by_name = {repo.row.full_name: repo for repo in selected if repo.row.full_name}
-        distinct = by_name.values()
+        """Sums over all or these repositories."""
+        distinct = self._distinct(names)
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
             "threads": sum(repo.tally.threads for repo in distinct),
@@ -136,6 +136,14 @@ class Status(Printed):
             "requests": self.usage.requests,
             "seconds": round(self.usage.seconds, 3),
         }
+
+    def _distinct(self, names: Collection[str] | None = None) -> list[RepoStatus]:
+        """All or these repositories; a repository with two names counts once."""
+        by_name = {}
+        for repo in self.repositories:
+            if repo.row.full_name and (names is None or repo.row.name in names):
+                by_name[repo.row.full_name] = repo
+        return list(by_name.values())
 
     def table(self) -> ResultTable:
         """A row for each repository, and the totals."""
@@ -161,7 +169,7 @@ class Status(Printed):
     @property
     def left(self) -> int:
         """Threads, searches and lists that are still to be fetched."""
-        return sum(repo.tally.open_work for repo in self.repositories)
+        return sum(repo.tally.open_work for repo in self._distinct())
 
     def lines(self) -> list[str]:
         """Lines on renamed or missing repositories, time and points left, and warnings."""
@@ -190,7 +198,7 @@ def read_status(store: Store) -> Status:
     return Status(
         repositories=tuple(repos),
         usage=sum(usage.values(), Usage()),
-        rate_limit=store.rate_limit(),
+        rate_limit=store.meta_json(RATE_LIMIT, RateLimit),
         warnings=tuple(store.warnings()),
     )
 
@@ -217,13 +225,18 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
         if len(names) > _MAX_NAMED:
-            named = (
-                f"{', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
-            )
-            lines.append(f"{len(names)} repositories {outcome}{reason}: {named}")
+            count = f"{len(names)} repositories"
+            lines.append(f"{count} {outcome}{reason}: {first_names(names)}")
         else:
             lines += [f"{name}: {outcome}{reason}" for name in names]
     return lines
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:_MAX_NAMED])
+    others = len(names) - _MAX_NAMED
+    return f"{shown} and {others:,} more" if others > 0 else shown
 
 
 def without_issues(row: RepoRow, *, has_issues: bool) -> RepoRow | None:

@@ -25,6 +25,7 @@ from gis_builder.store.issue_records import (
     Verdict,
     VerdictOutcome,
     pull_request,
+    with_closer,
 )
 from gis_builder.store.store import Store
 from gis_builder.store.store_tables import StoredThread
@@ -77,4 +78,5 @@ __all__ = [
     "VerdictOutcome",
     "full_names",
     "pull_request",
+    "with_closer",
 ]

@@ -116,9 +116,9 @@ def convert(value: Any, kind: type[T]) -> T:
 
 def stamp(moment: datetime) -> str:
     """Format a time like `2015-01-31T23:59:59Z`."""
-    if 1970 <= moment.year < 9999:
+    with suppress(OverflowError):
         moment = moment.astimezone(UTC)
-    if not 1970 <= moment.year < 9999:  # also after the conversion
+    if not 1970 <= moment.year < 9999:
         raise Malformed("a time outside the years 1970 to 9998")
     return f"{moment.isoformat()[:19]}Z"  # five times as fast as strftime
 
@@ -147,13 +147,7 @@ def parse_time(
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
     match = _match_time(text)
-    if match is None or match["last"] is None:
-        return None
-    if not match["first"].isdecimal() or not match["second"].isdecimal():
-        return None
-    is_day_first = int(match["first"]) > 12
-    is_month_first = int(match["second"]) > 12
-    return None if is_day_first == is_month_first else is_day_first
+    return _order(match) if match else None
 
 
 def _match_time(text: str) -> re.Match[str] | None:
@@ -172,47 +166,60 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
     match = _match_time(text)
     if match is None:
         raise ValueError
-    year = match["year"] or match["last"]
-    if len(year) == 2:
-        year = f"20{year}" if year < "70" else f"19{year}"
     if match["month"] is not None:
         day = match["day"]
         month = match["month"]
-    elif _is_day_first(match, date_order(text), day_first):
+    elif _is_day_first(match, day_first):
         day = match["first"]
         month = match["second"]
     else:
         day = match["second"]
         month = match["first"]
-    hour = int(match["hour"] or 0)
-    half = match["half"] or match["early"]
-    if half:
-        hour %= 12
-        if half[0] in "Pp":
-            hour += 12
     moment = datetime(
-        int(year),
+        _year(match["year"] or match["last"]),
         _month_number(month),
         int(day),
-        hour,
+        _hour(match),
         int(match["minute"] or 0),
         int(match["seconds"] or 0),
     )
     return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")
 
 
-def _is_day_first(
-    match: re.Match[str],
-    order: bool | None,
-    day_first: Callable[[], bool] | None,
-) -> bool:
+def _is_day_first(match: re.Match[str], day_first: Callable[[], bool] | None) -> bool:
     """Whether the day comes first in a date that ends with the year."""
+    order = _order(match)
     if order is not None:
         return order
     is_number = match["first"].isdecimal()
     if not is_number or not match["second"].isdecimal():
         return is_number  # the other one is the name of a month
     return "." in match["mark"] or (day_first is not None and day_first())
+
+
+def _order(match: re.Match[str]) -> bool | None:
+    """Whether the day comes first, according to a number above 12; None if unknown."""
+    parts = (match["first"] or "", match["second"] or "")
+    if not all(map(str.isdecimal, parts)):
+        return None
+    is_day_first, is_month_first = (int(part) > 12 for part in parts)
+    return None if is_day_first == is_month_first else is_day_first
+
+
+def _year(text: str) -> int:
+    """A year; of two digits, one from 1970 to 2069."""
+    if len(text) == 4:
+        return int(text)
+    return int(text) + (2000 if text < "70" else 1900)
+
+
+def _hour(match: re.Match[str]) -> int:
+    """The hour of the day, 0 if there is none."""
+    hour = int(match["hour"] or 0)
+    half = match["half"] or match["early"]
+    if not half:
+        return hour
+    return hour % 12 + (12 if half[0] in "Pp" else 0)
 
 
 def _month_number(text: str) -> int:

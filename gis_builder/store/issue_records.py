@@ -5,8 +5,8 @@ Times are ISO 8601 strings in UTC in GitHub's format (`2015-01-31T23:59:59Z`), w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -91,8 +91,8 @@ class Issue:
     author_association: str  # OWNER | MEMBER | COLLABORATOR | CONTRIBUTOR | NONE | ...
     created_at: str
     updated_at: str
-    closed_at: str | None
-    closed_by: str | None
+    closed_at: str | None = None
+    closed_by: str | None = None
     is_pull: bool = False
     is_bot: bool = False
     labels: tuple[str, ...] = ()
@@ -123,8 +123,6 @@ def pull_request(
         author_association="NONE",
         created_at=created_at,
         updated_at=updated_at,
-        closed_at=None,
-        closed_by=None,
         is_pull=True,
     )
 
@@ -161,6 +159,14 @@ class Thread:
     issue: Issue
     comments: tuple[Comment, ...] = ()
     events: tuple[Event, ...] = ()
+
+
+def with_closer(issue: Issue, events: Iterable[Event]) -> Issue:
+    """The issue with the account of its last closing, if it is closed."""
+    for event in events:
+        if event.kind == "closed" and issue.closed_at:
+            issue = replace(issue, closed_by=event.actor)
+    return issue
 
 
 class Relation(StrEnum):

@@ -29,10 +29,8 @@ from gis_builder.store.store_tables import (
     save_page,
 )
 from gis_builder.store.stored_rows import (
-    RATE_LIMIT,
     CrawlTask,
     Page,
-    RateLimit,
     RepoRow,
     Tally,
     TopUp,
@@ -123,13 +121,10 @@ class Store(AbstractContextManager["Store"]):
         absent = "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
-    def close(self) -> None:
-        """Merge the write-ahead log into the file and close it."""
+    def __exit__(self, *_: object) -> None:
+        # SQLite merges the write-ahead log into the file.
         with self._lock, database_errors(self.path):
             self._connection.close()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def repos(self) -> list[RepoRow]:
         """The requested repositories, by name."""
@@ -189,10 +184,6 @@ class Store(AbstractContextManager["Store"]):
         """Count stored and remaining items by repository; another process may be crawling."""
         return tables.tallies(self.path)
 
-    def rate_limit(self) -> RateLimit | None:
-        """The last known rate limit; None if unknown."""
-        return self.meta_json(RATE_LIMIT, RateLimit)
-
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and text of each warning about missing data."""
         return self._select("SELECT repo, words FROM warnings ORDER BY 1, 2")
@@ -212,13 +203,6 @@ class Store(AbstractContextManager["Store"]):
                 self._names = {row.full_name.lower(): row.full_name for row in rows}
                 self._names |= {row.name.lower(): row.full_name for row in rows}
             return self._names.get(repo.lower(), repo)
-
-    def repo(self, name: str) -> RepoRow | None:
-        """The row of a requested name."""
-        for row in self.all_repos():
-            if row.name.lower() == name.lower():
-                return row
-        return None
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
@@ -310,8 +294,7 @@ class Store(AbstractContextManager["Store"]):
         """The root URL of the issues' pages; GitHub's for a saved tracker."""
         if tickets := self.tickets():
             return TicketSite.of(tickets)
-        host = self.crawl_record().get("server")
-        return site_at(host) if host else GITHUB
+        return site_at(self.crawl_record().get("server", "github.com"))
 
     def set_meta(self, key: str, value: str) -> None:
         """Store a value in the table meta."""

@@ -225,6 +225,8 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", values
         )
+    for repo in page.outdated:
+        connection.execute("DELETE FROM warnings WHERE repo = ?", (repo,))
     connection.executemany(
         "INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings
     )

@@ -164,6 +164,7 @@ class Page(Struct):
     tasks: list[CrawlTask] = []
     dropped: list[tuple[str, str]] = []  # repository and kind of tasks to delete
     repos: list[RepoRow] = []
+    outdated: list[str] = []  # repositories whose earlier warnings are deleted
     warnings: list[tuple[str, str]] = []  # repository, text
     usage: dict[str, Usage] = {}
     notes: dict[str, str] = {}  # for the table meta

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -45,8 +45,6 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_objects, read_whole
 
 R = TypeVar("R")
-# Validates an object; returns its repository (None if it names none), the issue's number, and its record.
-Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
@@ -80,7 +78,7 @@ _REPO_FILE = Decoder(RepoFile)
 class BrokenRows:
     """Handles damaged files and rows: raises the first error, or counts all of them if `skip`."""
 
-    def __init__(self, *, skip: bool = False) -> None:
+    def __init__(self, *, skip: bool) -> None:
         self._skip = skip
         self._seen: set[int] = set()  # hashes of messages; a file is read several times
         self._first: list[str] = []
@@ -105,10 +103,13 @@ class BrokenRows:
 class Row(NamedTuple, Generic[R]):
     """A validated line of a dump and its issue."""
 
-    repo: str  # owner/name
+    repo: str  # owner/name; empty if the line names none
     number: int
     record: R  # an issue has an empty `repo`
     value: Object | None = None  # the line as it was read
+
+
+Check = Callable[[Object], Row[R]]  # validates an object
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,9 @@ class Dump:
     """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
     folder: Path
-    info: RepoFile | None = None  # repo.json
-    fallback: str | None = None  # repository of lines that name none
-    broken: BrokenRows = field(default_factory=BrokenRows)
+    info: RepoFile | None  # repo.json
+    fallback: str | None  # repository of lines that name none
+    broken: BrokenRows
 
     @property
     def passed_over(self) -> tuple[Path, ...]:
@@ -170,9 +171,9 @@ class Dump:
         try:
             for row, value in values:
                 try:
-                    named, number, record = check(_normalised(value))
-                    repo = _repo_of(expected, named, self.fallback)
-                    yield Row(repo, number, record, value)
+                    checked = check(_normalised(value))
+                    repo = _repo_of(expected, checked.repo, self.fallback)
+                    yield checked._replace(repo=repo, value=value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
         except DataError as error:
@@ -233,13 +234,10 @@ class SavedDump(Dump):
             self.broken(error)
 
 
-def find_dumps(
-    root: Path, repo: str | None = None, broken: BrokenRows | None = None
-) -> list[Dump]:
+def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
     """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
-    broken = broken or BrokenRows()
     if root.is_file():
-        return [SavedDump(root, fallback=repo, broken=broken)]
+        return [SavedDump(root, None, repo, broken)]
     if not root.is_dir():
         raise DataError(
             "no such file or folder; expected a saved tracker, see `gis import --help`",
@@ -247,7 +245,7 @@ def find_dumps(
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
-        return [SavedDump(root, fallback=repo, broken=broken)]
+        return [SavedDump(root, None, repo, broken)]
     if not folders:
         raise DataError(
             "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
@@ -310,7 +308,7 @@ def _file(folder: Path, stem: str) -> Path | None:
     return files[0] if files else None
 
 
-def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> str:
+def _repo_of(expected: str | None, named: str, fallback: str | None) -> str:
     repo = expected or named or fallback
     if not repo:
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
@@ -333,21 +331,20 @@ def _normalised(value: Object) -> Object:
     return value | changed if changed else value
 
 
-def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
+def _check_issue(value: Object) -> Row[Issue]:
     item = convert(value, rest_records.IssueObject)
-    record = rest_records.issue_record("", item)
     match = _REPOSITORY.search(item.repository_url or "")
-    repo = match[1] if match else None
-    return repo, item.number, record
+    repo = match[1] if match else ""
+    return Row(repo, item.number, rest_records.issue_record("", item))
 
 
-def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
+def _check_comment(value: Object) -> Row[Comment]:
     item = convert(value, rest_records.CommentObject)
     repo, number = _issue_of(item.issue_url or item.pull_request_url)
-    return repo, number, rest_records.comment_record(item)
+    return Row(repo, number, rest_records.comment_record(item))
 
 
-def _check_event(value: Object) -> tuple[str | None, int, Event]:
+def _check_event(value: Object) -> Row[Event]:
     item = convert(value, rest_records.EventObject)
     if not item.issue_url:
         raise Malformed(
@@ -355,16 +352,16 @@ def _check_event(value: Object) -> tuple[str | None, int, Event]:
             " `gh api --paginate repos/OWNER/NAME/issues/events`"
         )
     repo, number = _issue_of(item.issue_url)
-    return repo, number, rest_records.event_record(item)
+    return Row(repo, number, rest_records.event_record(item))
 
 
-def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
+def _check_missing(value: Object) -> Row[MissingObject]:
     item = convert(value, MissingObject)
     if item.to is not None:
         rest_records.reference(item.to)
     elif item.status == "transferred":
         raise Malformed("to: missing; expected owner/name#number")
-    return None, item.number, item
+    return Row("", item.number, item)
 
 
 def _issue_of(url: str | None) -> tuple[str, int]:

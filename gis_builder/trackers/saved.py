@@ -211,8 +211,6 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     updated_at = value.get("updatedAt") or value.get("createdAt")
     if updated_at:
         issue["updated_at"] = updated_at
-    if _text(value.get("closedAt")).startswith(_NEVER):
-        issue["closed_at"] = None
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
         issue["state"] = "closed"
         issue["pull_request"] = {}
@@ -250,7 +248,9 @@ def _renamed(value: Object) -> Object:
     if comment:
         renamed["id"] = int(comment[1])
     renamed["user"] = _account(value.get("author"))
-    renamed["closed_at"] = value.get("closedAt") or None
+    closed_at = value.get("closedAt")
+    if closed_at and not _text(closed_at).startswith(_NEVER):
+        renamed["closed_at"] = closed_at
     return renamed
 
 

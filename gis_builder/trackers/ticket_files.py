@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from gis_builder.store.decoding import (
     Malformed,
@@ -25,21 +21,16 @@ from gis_builder.store.decoding import (
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK_ROLES,
-    NESTED,
     ROLES,
-    TICKET,
     Cells,
     Columns,
-    Ticket,
-    cell_text,
+    SourceRow,
     cells_of,
-    flat,
-    nested_roles,
     objects_in,
     one_text,
-    read_ticket,
-    roles_of,
+    source_row,
 )
+from gis_builder.trackers.ticket_records import Ticket, read_ticket
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_objects
 from pairkit.dataset.reading.separated import records
@@ -58,30 +49,20 @@ UNREADABLE = {
 _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
-_PREVIEW_ROWS = 1000
-# Columns in a preview
-_MAX_USED = 400
-_MAX_UNUSED = 200
-_NOT_USED = "not used"
-_TIMES = ("created_at", "closed_at", "updated_at")
-
-ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
-# The format of a file, and the names of its columns for id, title and time.
-FileKind: TypeAlias = tuple[str, ...]
-ColumnKey: TypeAlias = tuple[FileKind, str]
+TIMES = ("created_at", "closed_at", "updated_at")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
     """The options of an import."""
 
-    links: Path | None = None  # a table of duplicate links
-    columns: Mapping[str, str] = field(default_factory=dict)
+    links: Path | None  # a table of duplicate links
+    columns: Columns
     # Repository of all tickets, and of GitHub's objects that name none.
-    repo: str | None = None
-    skip_broken: bool = False
-    link_columns: Mapping[str, str] = field(default_factory=dict)  # of `links`
-    date_format: str = ""  # of strptime; empty: see `parse_time`
+    repo: str | None
+    skip_broken: bool
+    link_columns: Columns  # of `links`
+    date_format: str  # of strptime; empty: see `parse_time`
 
     def __post_init__(self) -> None:
         for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK_ROLES)):
@@ -92,14 +73,10 @@ class ImportOptions:
                     )
         if self.link_columns and not self.links:
             raise ConfigError("--link-columns: give the file of links too, as --links")
-        try:
-            datetime.strptime(
-                datetime(2024, 1, 31).strftime(self.date_format), self.date_format
-            )
-        except ValueError:
+        if self.date_format and not _has_year(self.date_format):
             raise ConfigError(
                 f"date_format = {self.date_format!r}: expected such as %d/%m/%Y %H:%M"
-            ) from None
+            )
         try:
             convert(self.repo or "owner/name", RepoName)
         except Malformed:
@@ -108,7 +85,14 @@ class ImportOptions:
             ) from None
 
 
-PLAIN = ImportOptions()
+def _has_year(date_format: str) -> bool:
+    """Whether it is a format of strptime with a year, unlike dd/mm/yyyy."""
+    moment = datetime(2024, 1, 31, tzinfo=UTC)
+    try:
+        parsed = datetime.strptime(moment.strftime(date_format), date_format)
+    except ValueError:
+        return False
+    return parsed.year == moment.year
 
 
 def file_kind(path: Path) -> str:
@@ -128,9 +112,9 @@ class TicketFile:
     are_links: bool = False
 
     def __iter__(self) -> Iterator[Ticket]:
-        for row, value, cells in self.cells():
+        for row, source, cells in self.cells():
             try:
-                yield read_ticket(cells, value, self.time_of)
+                yield read_ticket(source, cells, self.time_of)
             except Malformed as error:
                 self.broken(DataError(str(error), path=self.path, row=row))
 
@@ -141,69 +125,35 @@ class TicketFile:
         stem, _, _ = self.path.name.lower().partition(".")
         if is_known(first) or is_known(item) or _OTHER_FILES.fullmatch(stem):
             return False
-        if isinstance(item, dict):
-            if "/repos/" in str(item.get("url")):  # such as GitHub's milestones
-                return False
-            item = flat(item)
+        if isinstance(item, dict) and "/repos/" in str(item.get("url")):
+            return False  # such as GitHub's milestones
         try:
-            return bool(cells_of(item, self.columns, are_links=False))
+            return bool(cells_of(source_row(item), self.columns))
         except Malformed:
             return False
 
     def lacks_body(self) -> bool:
         """Whether it is a table of tickets without a column for texts."""
-        _, value, cells = next(self.cells(), (0, None, {}))
-        return isinstance(value, tuple) and "title" in cells and "body" not in cells
+        for _, source, cells in self.cells():
+            return not source.fields and "title" in cells and "body" not in cells
+        return False
 
-    def cells(self) -> Iterator[tuple[int, Any, Cells]]:
-        """Row, value and cells of each ticket or link."""
+    def cells(self) -> Iterator[tuple[int, SourceRow, Cells]]:
+        """The number, names with values, and cells of each ticket or link."""
         try:
             for row, value in self._objects():
                 try:
-                    cells = cells_of(value, self.columns, are_links=self.are_links)
-                    yield row, value, cells
+                    source = source_row(value)
+                    cells = cells_of(source, self.columns, are_links=self.are_links)
+                    yield row, source, cells
                 except Malformed as error:
-                    if isinstance(value, tuple):
+                    if isinstance(value, SourceRow):
                         # The table lacks a column, which holds for all of its rows.
                         self.broken(DataError(str(error), path=self.path))
                         return
                     self.broken(DataError(str(error), path=self.path, row=row))
         except DataError as error:
             self.broken(error)
-
-    def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
-        """How each column or key of the first rows is read."""
-        for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
-            is_object = isinstance(value, dict)
-            names, values = (
-                (tuple(value), tuple(value.values())) if is_object else value
-            )
-            indices = roles_of(names, tuple(self.columns.items()))
-            roles = {names[index]: role for role in cells for index in indices[role]}
-            if is_object:
-                roles |= nested_roles(value)
-            required = sorted(name for name, role in roles.items() if role in TICKET)
-            kind = (file_kind(self.path), *required)
-            for name, cell in zip(names, values, strict=True):
-                if name not in NESTED or not isinstance(cell, dict):
-                    role = roles.get(name, _NOT_USED)
-                    yield kind, self._column_read(name, role, cell)
-
-    def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
-        text = cell_text(cell).strip()
-        time = ""
-        if role == "body" and isinstance(cell, list):
-            role = _NOT_USED  # such as GitLab's notes; in other trackers `notes` are a text
-        if role in _TIMES and text:
-            with suppress(Malformed):
-                time = self.time_of(text)
-        return {
-            "file": self.path.name,
-            "column": name,
-            "role": role,
-            "first value": text,
-            "understood as": time,
-        }
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
@@ -215,7 +165,7 @@ class TicketFile:
         orders: set[bool | None] = set()
         same_file = TicketFile(self.path, self.columns, lambda _: None)
         for _, _, cells in same_file.cells():
-            orders.update(date_order(one_text(cells, role)) for role in _TIMES)
+            orders.update(date_order(one_text(cells, role)) for role in TIMES)
         orders.discard(None)
         if len(orders) != 1:
             fault = (
@@ -235,55 +185,11 @@ class TicketFile:
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
                 number += 1
-                fields = flat(item) if isinstance(item, dict) else item
-                yield number if is_json else row, fields
-
-
-class ColumnSummary:
-    """The columns of files by kind, in a bounded number of rows."""
-
-    def __init__(self) -> None:
-        self._columns: dict[ColumnKey, ColumnRead] = {}
-        self._files: Counter[ColumnKey] = Counter()  # with this column
-        self.is_cut = False
-
-    def add(self, file: TicketFile) -> None:
-        """Add the columns of a file."""
-        seen = set[ColumnKey]()
-        for kind, read in file.columns_read():
-            key = kind, read["column"]
-            limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
-            if key not in self._columns and len(self._columns) >= limit:
-                self.is_cut = True
-                continue
-            seen.add(key)
-            known = self._columns.setdefault(key, read)
-            if _information(known) < _information(read):  # an object may lack a value
-                self._columns[key] = read
-        self._files.update(seen)
-
-    def rows(self) -> list[ColumnRead]:
-        """The rows of a preview, by kind."""
-        rows = []
-        for key in sorted(self._columns, key=itemgetter(0)):
-            read = self._columns[key]
-            files = and_more(read["file"], self._files[key])
-            rows.append(read | {"file": files})
-        return rows
-
-
-def _information(read: ColumnRead) -> tuple[bool, bool]:
-    """Whether a column has a role, and a value."""
-    return read["role"] != _NOT_USED, read["first value"] != ""
-
-
-def and_more(file: str, count: int) -> str:
-    """A name, and how many more files there are."""
-    return f"{file} and {count - 1:,} more" if count > 1 else file
+                yield number if is_json else row, item
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
-    """Yield numbered rows: JSON objects as they are, rows of tables as column names and cells."""
+    """Yield numbered JSON objects as they are, or rows of tables."""
     kind = file_kind(path)
     if kind == ".json":
         yield from values(path)
@@ -295,9 +201,9 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
         for row, cells in lines:
             if cells:
                 missing = len(names) - len(cells)
-                yield row, (names, cells + [""] * missing)
+                yield row, SourceRow(names, cells + [""] * missing)
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
         for row, values_of_row in enumerate(frame.iter_rows(), first_row(path)):
-            yield row, (names, values_of_row)
+            yield row, SourceRow(names, values_of_row)

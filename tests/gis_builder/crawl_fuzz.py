@@ -111,8 +111,8 @@ def fuzz_answers(world, folder, seed):
 def patched_exchange(respond):
     """Let this function respond to every request."""
 
-    def send(_self, _session, url, body):
-        return Raw(*respond("POST", url, body))
+    def send(exchange, _session, body):
+        return Raw(*respond("POST", exchange._url, body))
 
     return patch.object(Exchange, "_send", send)
 

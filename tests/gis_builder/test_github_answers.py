@@ -1,28 +1,21 @@
 """Responses are classified correctly, and no response raises an exception."""
 
 import json
+from dataclasses import asdict
 
 from gis_builder.crawling.github.responses import classify, requested_wait_s
+from gis_builder.store import RateLimit
+from gis_builder.store.decoding import convert
 from tests.support.shorthand import each_line, parametrize
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
 
 SPENT = {
-    "X-RateLimit-Remaining": "0",
-    "X-RateLimit-Reset": str(NOON_S + 90),
-    "Date": NOON,
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": str(NOON_S + 90),
+    "date": NOON,
 }
-
-
-def error(type_, message="no", path=None):
-    return {"type": type_, "message": message, "path": path or []}
-
-
-def graphql(data, *errors):
-    return json.dumps(
-        {"data": data, "errors": list(errors)} if errors else {"data": data}
-    )
 
 
 @each_line(
@@ -35,27 +28,27 @@ def graphql(data, *errors):
         forbidden |  | 200 |  | {"data": null, "errors": [{"type": "FORBIDDEN"}]}
         rate_limited | 90 | 200 | spent | {"data": null, "errors": [{"type": "RATE_LIMITED"}]}
         rate_limited |  | 200 |  | {"data": {"a": 1}, "errors": [{"type": "RATE_LIMIT"}]}
-        secondary |  | 200 |  | {"data": null, "errors": [{"message": "You have exceeded a secondary rate limit"}]}
+        rate_limited |  | 200 |  | {"data": null, "errors": [{"message": "You have exceeded a secondary rate limit"}]}
         too_heavy |  | 200 |  | {"data": null, "errors": [{"message": "This may be the result of a timeout"}]}
         too_heavy |  | 200 |  | {"errors": [{"message": "Something went wrong while executing your query"}]}
         too_heavy |  | 200 |  | {"data": null, "errors": [{"type": "RESOURCE_LIMITS_EXCEEDED"}]}
         transient |  | 200 |  | {"data": null, "errors": [{"type": "INTERNAL"}]}
         bad_reply |  | 200 |  | {"data": null, "errors": [{"type": "undefinedField", "message": "no such field"}]}
-        bad_reply |  | 200 |  | {"data": null}
-        bad_reply |  | 200 |  | {"data": {"a": 1
-        bad_reply |  | 200 |  | []
+        damaged |  | 200 |  | {"data": null}
+        damaged |  | 200 |  | {"data": {"a": 1
+        damaged |  | 200 |  | []
         auth |  | 401 |  | {"message": "Bad credentials"}
         rate_limited | 90 | 403 | spent | {"message": "API rate limit exceeded for user"}
-        secondary |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
+        rate_limited |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
         forbidden |  | 403 |  | {"message": "Resource not accessible by personal access token"}
-        secondary |  | 429 |  |
+        rate_limited |  | 429 |  |
         not_found |  | 404 |  | {"message": "Not Found"}
         not_found |  | 410 |  | {"message": "This issue was deleted"}
         too_heavy |  | 502 |  | <html><h1>502 Bad Gateway</h1></html>
         too_heavy |  | 504 |  |
-        transient | 5 | 503 | {"Retry-After": "5"} |
+        transient | 5 | 503 | {"retry-after": "5"} |
         transient |  | 500 |  |
-        bad_reply |  | 301 | {"Location": "https://elsewhere.example"} |
+        bad_reply |  | 301 | {"location": "https://elsewhere.example"} |
         bad_reply |  | 400 |  | {"message": "Problems parsing JSON"}
     """,
     columns=5,
@@ -72,19 +65,20 @@ def test_kinds_of_responses(kind, wait_s, status, headers, body):
 @parametrize(
     "headers, wait_s",
     [
-        ({"Retry-After": "7"} | SPENT, 7.0),  # beside a spent limit
+        ({"retry-after": "7"} | SPENT, 7.0),  # beside a spent limit
         ({"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON}, 30.0),
     ],
 )
 def test_secondary_limits_state_a_wait(headers, wait_s):
     answer = classify(403, headers, b'{"message": "secondary rate limit"}')
-    assert (answer.kind.value, answer.wait_s) == ("secondary", wait_s)
+    assert (answer.kind.value, answer.wait_s) == ("rate_limited", wait_s)
 
 
-def test_only_refused_queries_are_final():
-    assert not classify(200, {}, b'{"data": {"a').final
-    assert classify(200, {}, graphql(None, error("undefinedField")).encode()).final
-    assert classify(400, {}, b"").final
+def test_a_limit_with_negative_numbers_can_be_stored():
+    names = ("limit", "remaining", "reset")
+    headers = dict.fromkeys((f"x-ratelimit-{name}" for name in names), "-5")
+    answer = classify(200, headers, b'{"data": {"a": 1}}')
+    assert convert(asdict(answer.rate_limit), RateLimit) == RateLimit(0, 0, 0)
 
 
 def test_waits_use_the_clock_of_the_server():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import gis_builder
 import pairkit
+from gis_builder.crawling.github.check import recheck
 from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.responses import GraphQLError
@@ -224,6 +225,21 @@ def test_an_update_equals_a_new_crawl(station, tmp_path, work):
     assert contents(work) == contents(tmp_path / "fresh")
 
 
+def test_an_update_of_an_inaccessible_repository_changes_nothing(
+    station, tmp_path, work
+):
+    crawled(station, work, strategy="all")
+    (row,) = stored(work, "SELECT * FROM repos")
+    write_tracker(tmp_path / "other", "acme/other", issues=[])
+    with (
+        serve(tmp_path / "other") as gone,
+        raises(gis_builder.IncompleteCrawlError, match="is inaccessible"),
+    ):
+        crawled(gone, work, update=True)
+    crawled(station, work, update=True)
+    assert stored(work, "SELECT * FROM repos") == [row]
+
+
 MIXED = ["502", "partial", "truncated", "stalled", "dropped"]
 MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
@@ -407,28 +423,31 @@ WANTED = IssueRef("a/b", 1)
     RemoteError | a/b became other/name | {"nameWithOwner": "other/name", "i1": null}
 """)
 def test_replies_without_the_issue_do_not_make_it_deleted(error, message, repository):
-    fetcher, _ = canned_fetcher(HttpReply({"r0": json.loads(repository)}))
+    crawl, _ = canned_crawl(HttpReply({"r0": json.loads(repository)}))
     with raises(getattr(pairkit, error), match=message):
-        fetcher.resolve([WANTED])
+        Fetcher(crawl, with_thread=False).resolve([WANTED])
 
 
 def test_no_wait_after_the_last_attempt():
     failure = GraphQLError(("r0", "i1"), "INTERNAL", "lost")
     reply = HttpReply({"r0": {"nameWithOwner": "a/b", "i1": None}}, (failure,))
-    fetcher, waits = canned_fetcher(reply)
-    page = fetcher.resolve([WANTED])
+    crawl, waits = canned_crawl(reply)
+    page = Fetcher(crawl, with_thread=False).resolve([WANTED])
     assert page.missing == {WANTED: (Absence.WITHHELD, "")}
     assert waits == [1]
+    failure = GraphQLError(("r0",), "INTERNAL", "lost")
+    crawl, waits = canned_crawl(HttpReply({"r0": None}, (failure,)))
+    assert (recheck(crawl, "a/b").outcome, waits) == ("failed", [1])
 
 
-def canned_fetcher(reply):
-    """A fetcher that gets this reply to each of two attempts, and its waits."""
+def canned_crawl(reply):
+    """A crawl that gets this reply to each of two attempts, and its waits."""
     waits = []
     client = SimpleNamespace(back_off=lambda failures, _: waits.append(failures))
     crawl = SimpleNamespace(
         settings=CrawlSettings(attempts=2),
-        queries=SimpleNamespace(issues=list),
+        queries=SimpleNamespace(issues=list, repositories=list),
         client=client,
         ask=lambda _size, refs, _query: (reply, len(refs)),
     )
-    return Fetcher(crawl, with_thread=False), waits
+    return crawl, waits

@@ -51,7 +51,7 @@ def wire():
 def ask(url, timeout_s=0.3):
     asked = Exchange(read_address(url, "--api-url", ""), Token(SECRET, url), timeout_s)
     try:
-        return asked.post("/graphql", b"{}")
+        return asked.post(b"{}")
     finally:
         asked.close()
 
@@ -131,7 +131,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch):
 )
 def test_invalid_content_encodings(wire, body, header, message):
     answer = ask(wire(whole(body, header)), LONG_S)
-    assert answer.kind is AnswerKind.BAD_REPLY
+    assert answer.kind is AnswerKind.DAMAGED
     assert message in answer.message
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 import traceback
 from pathlib import Path
 
@@ -112,6 +113,8 @@ def test_sources_without_a_token(tmp_path, monkeypatch, environ, file, message):
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
     assert "tök" not in str(error.value)
+    with config_error("token and token_file: give only one"):
+        gis_builder.plan("a/b", token=SECRET, token_file=tmp_path / "tokens")
 
 
 INSTALLATION = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'
@@ -284,8 +287,8 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     with raises(AuthError):
-        Client(CrawlSettings(api_url=f"{hostile}/401"), Token(SECRET, hostile)).ask(
-            VIEWER
-        )
+        settings = CrawlSettings(api_url=f"{hostile}/401")
+        token = Token(SECRET, hostile)
+        Client(settings, token, threading.Event(), lambda _: None).ask(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

@@ -3,6 +3,8 @@
 import pytest
 
 import gis_builder
+from gis_builder.crawling.status import RepoStatus, Status
+from gis_builder.store import RepoOutcome, RepoRow, Tally, Usage
 
 from .crawl_world import STATION, crawled
 from .working_folder import stored
@@ -48,3 +50,13 @@ def test_stages_of_a_crawl(station, tmp_path, strategy, expected):
     assert result["outcomes"] == {"not_found": 1, "ok": 1}
     assert result["issues"] == done.status.to_dict()["repositories"][1]["issues"]
     assert "no such repository" in " ".join(repr(done).split())
+
+
+def test_a_repository_with_two_names_counts_once():
+    rows = [
+        RepoRow(name, RepoOutcome.OK, "acme/rocket", issue_count=10)
+        for name in ("acme/rocket", "acme/missile")
+    ]
+    repos = tuple(RepoStatus(row, Tally(issues=4, pending=3), Usage()) for row in rows)
+    status = Status(repos, Usage(), rate_limit=None, warnings=())
+    assert (status.totals()["issues"], status.left) == (4, 3)

@@ -50,7 +50,8 @@ def test_reading_uses_a_snapshot(store):
 
 
 def of_a_newer_version(path):
-    Store.open(path, create=True).close()
+    with Store.open(path, create=True):
+        pass
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
@@ -155,3 +156,12 @@ def test_urls_belong_to_the_server(tmp_path):
     assert found.str.starts_with("https://git.acme.org/").all()
     with config_error(r"contains issues of git\.acme\.org, not github\.com"):
         imported(SAMPLE / "quarryhq", work)
+    for folder, host in (
+        (work, "api.github.com"),
+        (tmp_path / "github", "git.acme.org"),
+    ):
+        access = {"token": "t", "api_url": f"https://{host}"}
+        with config_error(f"contains issues of .*, not {host}"):
+            gis_builder.crawl("quarryhq/quarry", folder, update=True, **access)
+        with config_error("contains an imported tracker; choose another"):
+            gis_builder.crawl("quarryhq/quarry", folder, **access)

@@ -165,7 +165,9 @@ def test_other_files_are_refused_by_name(tmp_path, work, name, message, content)
 def test_a_ticket_of_another_file_is_not_replaced(tmp_path):
     for name, year in (("a.csv", 2024), ("b.csv", 2023)):
         save(tmp_path / "saved", name, f"id,title,created_at\n1,a,{year}-01-01\n")
-    with data_error(r"b\.csv: ticket 1 has another time of creation in a\.csv"):
+    with data_error(
+        r"b\.csv: ticket 1 already has another time of creation, in a\.csv"
+    ):
         imported(tmp_path / "saved", tmp_path / "work")
 
 

@@ -253,6 +253,8 @@ def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
         t.csv: dates such as 03/04/2024 can have the day or the month |  | 03/04/2024 & 04/03/2024
         t.csv: dates such as 03/04/2024 have both orders |  | 03/04/2024 & 31/03/2024 & 03/31/2024
         date_format = '%q': expected such as | %q | 2024-01-31 & x
+        date_format = 'dd/mm/yyyy': expected such as | dd/mm/yyyy | 2024-01-31 & x
+        2024-01-31T09:00:00Z | %d.%m.%Y %H:%M %z | 31.01.2024 10:00 +0100
         2024-01-31T12:21:41Z |  | Wed, 31 Jan 2024 11:21:41 -0100
         2024-01-31T10:21:41Z |  | Wed Jan 31 2024 11:21:41 GMT+0100 (CET)
         2024-01-30T07:33:20Z |  | 1706600000
@@ -335,6 +337,7 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
     }
     for name, content in files.items():
         (root / name).write_text(content)
+    (root / "spark.parquet").mkdir()
     crawled = imported(root, work, skip_broken=True, progress=True)
     messages = capsys.readouterr().err.splitlines()
     assert crawled.repositories[0].issue_count == 4
@@ -352,6 +355,35 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
     assert words.startswith("6 damaged rows or files were skipped: ")
     assert words.count("; ") >= 2
     assert ("", words) in crawled.status.warnings
+    for name in files.keys() - {"t.csv"}:
+        (root / name).unlink()
+    written(root / "t.csv", tickets("1", "2", "3"))
+    assert imported(root, work).status.warnings == ()
+    bare = "id,title,created\n1,Slow,2024-01-01\n"
+    imported(written(root / "bare.csv", bare), work)
+    path = written(root / "other.csv", tickets("1", "2", "3"))
+    ((_, kept),) = imported(path, work).status.warnings
+    assert "bare.csv: no column for body" in kept
+
+
+def test_the_last_occurrence_of_a_ticket_counts(root, work):
+    more = """\
+2,Two slips again,Same slip.,2024-01-31 11:30,,open
+2,Two slips at last,Same slip.,2024-01-31 11:30,,open
+"""
+    path = written(root / "t.csv", tickets("1", "2", "3", more))
+    imported(path, work)
+    issues = stored(work, "SELECT title, state FROM issues WHERE number = 2")
+    assert issues == [("Two slips at last", "open")]
+    assert stored(work, "SELECT * FROM events") == []
+    assert gis_builder.preview_import(path, work).lines() == [
+        "tickets/t: 3 issues",
+        "0 duplicate links",
+        "1 tickets occur more than once; the last occurrence counts",
+    ]
+    other = "2,Another project's,It is another one.,2024-05-05,,open\n"
+    with data_error("t.csv: ticket 2 already has another time of creation, in t.csv"):
+        imported(written(path, tickets("1", "2", "3", other)), work)
 
 
 def test_damaged_files_of_github_are_skipped(tmp_path, work):
@@ -505,9 +537,8 @@ def test_keys_states_and_priorities_stay(root, tmp_path, work):
         f'SUP-007,Slow search,2024-01-01,solved,High,"a, b",{repo}\n'
         for repo in ("前端", "后端")
     )
-    path = written(
-        root / "t.csv", f"id,title,created,state,priority,labels,repo\n{rows}"
-    )
+    header = "id,title,created,state,priority,labels,repo"
+    path = written(root / "t.csv", f"{header}\n{rows}")
     crawled = imported(path, work)
     assert crawled.notes() == []
     assert "points" not in repr(crawled.status)
@@ -515,8 +546,12 @@ def test_keys_states_and_priorities_stay(root, tmp_path, work):
     assert rendered["repo"].n_unique() == 2
     kept = rendered.select("key", "state", "priority", "labels").unique()
     assert kept.rows() == [("SUP-007", "closed", "High", "a, b")]
-    with config_error(r"no index\.json"):  # the ticket was found
-        gis_builder.suggest(rendered["repo"][0], "SUP-007", work=work, index=tmp_path)
+    # The owner is the host of the tracker.
+    page = "id,title,created,url\nT-1,Slow,2024-01-01,https://desk.example.com/T-1\n"
+    imported(written(root / "p.csv", page), work)
+    for repo, key in ((rendered["repo"][0], "SUP-007"), ("desk.example.com/p", "T-1")):
+        with config_error(r"no index\.json"):  # the ticket was found
+            gis_builder.suggest(repo, key, work=work, index=tmp_path)
 
 
 def test_states_and_resolutions(root, work):
@@ -526,6 +561,9 @@ def test_states_and_resolutions(root, work):
         closed | Done, geschlossen, Fertig, terminé, закрыт, 完成, Duplicate: x, Doublon | |
         open | offen, in progress, nouveau, в работе, 进行中 | |
         open | Abgewiesen, Shipped, 5, | |
+        open | Shipped | | 0000-00-00 00:00:00
+        open | Shipped | | 0001-01-01T00:00:00Z
+        open | Shipped | | -
         open | offen, in progress, nouveau, в работе, 进行中 | | 2024-02-02
         open | open | Unresolved |
         open | open | Nicht erledigt |

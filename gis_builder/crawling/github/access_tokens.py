@@ -32,7 +32,7 @@ _HELP = (
 class Token(AuthBase):
     """A secret that is never printed; as `requests` authentication, it signs requests to one origin only."""
 
-    __slots__ = ("_address", "_last", "_secret", "name")
+    __slots__ = ("_address", "_last", "_secret", "name")  # not shown by `vars`
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from gis_builder.crawling.github.nodes import RepositoryNode
 from gis_builder.crawling.github.parse import well_formed
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.crawling.status import without_issues
-from gis_builder.store import Page, RepoOutcome, RepoRow, Store
+from gis_builder.store import Page, RepoOutcome, RepoRow
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 
 _BATCH = 25  # repositories in one query
@@ -23,13 +23,19 @@ _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 
 def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     """Check repositories and store their rows; repositories already known to be crawlable are skipped."""
-    unchecked = _unchecked(crawl.store, names, listed=listed)
+    stored = {row.name.lower(): row for row in crawl.store.all_repos()}
+    unchecked = []
+    for name in dict.fromkeys(names):
+        old = stored.get(name.lower())
+        is_known = old is not None and old.is_crawlable and (old.listed or not listed)
+        if not is_known:
+            unchecked.append(name)
     size = BatchSize(_BATCH)
     checked = 0
     while checked < len(unchecked):
         page = Page()
         for row in _request_rows(crawl, unchecked[checked:], size):
-            old = crawl.store.repo(row.name)
+            old = stored.get(row.name.lower())
             # A failed crawl continues with its old data, so an update must start at the old time.
             as_of = old.as_of if old and old.as_of else row.as_of
             page.repos.append(replace(row, listed=listed, as_of=as_of))
@@ -49,22 +55,12 @@ def recheck(crawl: Crawl, name: str) -> RepoRow:
     return row
 
 
-def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
-    """The distinct names that must be checked."""
-    unchecked = []
-    for name in dict.fromkeys(names):
-        row = store.repo(name)
-        is_known = row is not None and row.is_crawlable and (row.listed or not listed)
-        if not is_known:
-            unchecked.append(name)
-    return unchecked
-
-
 def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, names, crawl.queries.repositories)
-        if not any(error.needs_retry for error in reply.errors):
+        has_failed = any(error.needs_retry for error in reply.errors)
+        if not has_failed or attempt == crawl.settings.attempts:
             break
         crawl.client.back_off(attempt, "the server failed on a repository")
     errors = {str(error.path[0]): error for error in reply.errors if error.path}

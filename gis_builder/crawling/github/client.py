@@ -22,8 +22,8 @@ from gis_builder.crawling.github.responses import (
     AnswerKind,
     GraphQLError,
     QueryAnswer,
-    bad_reply,
     classify,
+    damaged,
 )
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
@@ -70,15 +70,14 @@ class Client:
         self,
         settings: CrawlSettings,
         token: Token,
-        stop: threading.Event | None = None,
-        listener: CrawlListener = lambda _: None,
+        stop: threading.Event,
+        listener: CrawlListener,
     ) -> None:
         self._settings = settings
         self._token_name = token.name
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
-        self._stop = stop or threading.Event()
+        self._stop = stop
         self._listener = listener
-        self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
@@ -91,13 +90,10 @@ class Client:
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
                     return HttpReply(answer.data, answer.errors)
-                case AnswerKind.RATE_LIMITED | AnswerKind.SECONDARY:
+                case AnswerKind.RATE_LIMITED:
                     waits += 1
                     self._wait_for_limit(answer, waits)
-                case AnswerKind.TRANSIENT:
-                    failures += 1
-                    self._wait_after_failure(answer, failures)
-                case AnswerKind.BAD_REPLY if not answer.final:
+                case AnswerKind.TRANSIENT | AnswerKind.DAMAGED:
                     failures += 1
                     self._wait_after_failure(answer, failures)
                 case _:
@@ -108,7 +104,8 @@ class Client:
         seconds = min(
             self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s
         )
-        self._sleep(seconds * self._random.uniform(0.5, 1.0), why)
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
+        self._sleep(seconds * jitter, why)
 
     def take_usage(self) -> Usage:
         """The cost since the last call, to be stored with the fetched page."""
@@ -135,7 +132,7 @@ class Client:
         self._check_stop()
         start = time.monotonic()
         body = json.dumps({"query": query.text}).encode()
-        raw = self._exchange.post("/graphql", body)
+        raw = self._exchange.post(body)
         if isinstance(raw, QueryAnswer):
             answer = raw
         else:
@@ -185,7 +182,7 @@ class Client:
         if failures >= settings.attempts:
             # Without a response, the network may be lost: see `Unreachable`.
             self._was_reached = answer.has_response
-            kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
+            kind = BadReply if answer.kind is AnswerKind.DAMAGED else RemoteError
             raise kind(
                 f"{settings.graphql_url} failed {failures} consecutive times, last with: "
                 f"{answer.message}; run the same command again to continue"
@@ -196,7 +193,7 @@ class Client:
             self.back_off(failures, answer.message)
 
     def _sleep(self, seconds: float, why: str) -> None:
-        self._listener(Waiting(why, seconds, time.time() + seconds))
+        self._listener(Waiting(why, seconds))
         _LOG.info("waiting %.2f s: %s", seconds, why)
         self._stop.wait(seconds)
         self._usage += Usage(seconds=seconds)
@@ -244,7 +241,7 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
                     None if bytes(part) == b"null" else decode(part, query.answer)
                 )
     except Malformed as error:
-        fault = bad_reply(f"the reply does not match the query ({error})")
+        fault = damaged(f"the reply does not match the query ({error})")
         return replace(fault, rate_limit=answer.rate_limit)
     kind = answer.kind if data else AnswerKind.BAD_REPLY
     return replace(answer, kind=kind, data=data, cost=cost)

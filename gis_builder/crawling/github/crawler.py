@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from gis_builder.crawl_progress import Began, CrawlListener, Finished
 from gis_builder.crawling.github import check, search, sweep
@@ -43,6 +43,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._stop = threading.Event()
         clients = [Client(settings, token, self._stop, listener) for token in tokens]
         self._workers = [Crawl(settings, client, store, listener) for client in clients]
+        self._idle: SimpleQueue[Crawl] = SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
 
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look up the repositories and return their rows in this order."""
@@ -130,16 +133,13 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
         """Distribute jobs to workers; only errors that concern every job stop the others."""
         self._listener(Began(stage, len(jobs)))
-        waiting: SimpleQueue[tuple[str, Job]] = SimpleQueue()
-        for name_and_job in jobs.items():
-            waiting.put(name_and_job)
-        workers = self._workers[: max(1, len(jobs))]
-        threads = ThreadPoolExecutor(len(workers), "crawl")
+        threads = ThreadPoolExecutor(len(self._workers), "crawl")
         failures = []
         is_interrupted = False
         try:
             running = {
-                threads.submit(self._work, worker, stage, waiting) for worker in workers
+                threads.submit(self._work, stage, name, job)
+                for name, job in jobs.items()
             }
             while running:
                 # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
@@ -151,41 +151,33 @@ class GitHub(AbstractContextManager["GitHub"]):
             raise
         finally:
             # After Ctrl-C, don't wait for a server that hangs.
-            threads.shutdown(wait=not is_interrupted)
+            threads.shutdown(wait=not is_interrupted, cancel_futures=True)
         for failure in filter(None, failures):
             raise failure
 
-    def _work(
-        self, worker: Crawl, stage: str, waiting: SimpleQueue[tuple[str, Job]]
-    ) -> RemoteError | None:
-        """Run jobs until none is left; returns the failure of a job for several repositories."""
-        shared_failure: RemoteError | None = None
-        while not self._stop.is_set():
-            try:
-                name, job = waiting.get_nowait()
-            except Empty:
-                break
-            failure = ""
-            try:
-                job(worker)
-            except CrawlStopped:
-                pass
-            except (AuthError, RateLimited, Unreachable):
-                self._finish(name, worker, stage, "")
-                raise
-            except RemoteError as error:
-                failure = str(error)
-                if not name:
-                    shared_failure = error
-            self._finish(name, worker, stage, failure)
-        return shared_failure
+    def _work(self, stage: str, name: str, job: Job) -> RemoteError | None:
+        """Run a job with an idle worker; returns the failure of a job for several repositories."""
+        worker = self._idle.get()
+        failure: RemoteError | None = None
+        try:
+            job(worker)
+        except CrawlStopped:
+            pass
+        except (AuthError, RateLimited, Unreachable):
+            raise
+        except RemoteError as error:
+            failure = error
+        finally:
+            self._finish(name, worker, stage, str(failure or ""))
+            self._idle.put(worker)
+        return None if name else failure
 
     def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
         page = Page(usage={name: worker.client.take_usage()})
-        for row in self._store.repos() if failure else ():
-            # Repositories that don't exist have no full name, nor has a job for several repositories.
-            if row.full_name and row.full_name == name:
+        # A job for several repositories has no name.
+        for row in self._store.repos() if failure and name else ():
+            if row.full_name == name:
                 failed = replace(row, outcome=RepoOutcome.FAILED, detail=failure)
                 page.repos.append(failed)
         self._store.save(page)

@@ -24,7 +24,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_reply
+from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, damaged
 from pairkit.base.system.address import Address
 
 # A hundred comments of the maximum length with every character escaped are 40 MB.
@@ -74,18 +74,17 @@ class Exchange:
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address = address
+        self._url = address.join("/graphql")
         self._token = token
         self._timeout_s = timeout_s
         self._session = _open_session(address)
 
-    def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
-        """Post JSON to a path below the root; returns the response, or the reason why there is none."""
+    def post(self, body: bytes) -> Raw | QueryAnswer:
+        """Post a query as JSON; returns the response, or the reason why there is none."""
         answer: Future[Raw | QueryAnswer] = Future()
-        request = (self._session, self._address.join(path), body)
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
-        threading.Thread(
-            target=self._answer, args=(answer, *request), daemon=True
-        ).start()
+        request = (answer, self._session, body)
+        threading.Thread(target=self._answer, args=request, daemon=True).start()
         with suppress(TimeoutError):
             return answer.result(self._timeout_s)
         self.close()
@@ -96,9 +95,14 @@ class Exchange:
         """Close the connection."""
         self._session.close()
 
-    def _answer(self, answer: Future[Raw | QueryAnswer], *request: Any) -> None:
+    def _answer(
+        self,
+        answer: Future[Raw | QueryAnswer],
+        session: requests.Session,
+        body: bytes,
+    ) -> None:
         try:
-            answer.set_result(self._send(*request))
+            answer.set_result(self._send(session, body))
         except requests.ReadTimeout:
             answer.set_result(_LATE)
         except (requests.RequestException, HTTPError) as error:
@@ -109,14 +113,12 @@ class Exchange:
         except BaseException as error:  # noqa: BLE001 - raised by `result`
             answer.set_exception(error)
 
-    def _send(
-        self, session: requests.Session, url: str, body: bytes
-    ) -> Raw | QueryAnswer:
+    def _send(self, session: requests.Session, body: bytes) -> Raw | QueryAnswer:
         end = time.monotonic() + self._timeout_s
         # A host may have several addresses, so an attempt to connect gets a part of the time.
         connect_timeout_s = self._timeout_s / 4
         with session.post(
-            url,
+            self._url,
             data=body,
             headers={"Accept": "application/json", "Content-Type": "application/json"},
             auth=self._token,
@@ -173,11 +175,11 @@ def _decompress(body: bytes, encoding: str) -> bytes | QueryAnswer:
         try:
             body = decompressor.decompress(body, _MAX_BYTES + 1)
         except zlib.error:
-            return bad_reply("damaged gzip data")
+            return damaged("damaged gzip data")
         if len(body) <= _MAX_BYTES and not decompressor.eof:
-            return bad_reply("truncated gzip data")
+            return damaged("truncated gzip data")
     elif encoding not in ("", "identity"):
-        return bad_reply("an encoding that was not requested")
+        return damaged("an encoding that was not requested")
     return body if len(body) <= _MAX_BYTES else _TOO_LONG
 
 

@@ -20,7 +20,6 @@ from gis_builder.crawling.github.nodes import (
     IssuesByAlias,
     Item,
     NodeConnection,
-    Parts,
 )
 from gis_builder.crawling.github.parse import (
     next_top_up,
@@ -35,6 +34,7 @@ from gis_builder.crawling.github.parse import (
 )
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Absence, IssueRef, Page, TopUp
+from pairkit.base.batched import batched
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
@@ -52,19 +52,19 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         nodes = reply.data.get("r0") or {}
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
-            node = nodes.get(f"t{index}")
-            failure = failure_of(reply.errors, "r0", f"t{index}")
-            if node and getattr(node, top_up.part) and not failure:
+            alias = f"t{index}"
+            connection = getattr(nodes.get(alias), top_up.part, None)
+            if connection and not failure_of(reply.errors, "r0", alias):
                 name = f"{top_up.ref} {top_up.part}"
-                if name not in pages_of:
-                    pages_of[name] = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
-                _add_top_up(page, top_up, node, pages_of[name])
+                new = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
+                pages = pages_of.setdefault(name, new)
+                _add_top_up(page, top_up, connection, pages)
                 continue
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
                 page.topped_up.append(top_up)
                 warning = f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
-                page.warnings.append((top_up.ref.repo, warning))
+                page.warnings.append((repo, warning))
         answered += len(page.topped_up)
         crawl.save(repo, page)
         total = answered + crawl.store.count_top_ups(repo)
@@ -74,11 +74,13 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
 
 
-def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
+def _add_top_up(
+    page: Page, top_up: TopUp, connection: NodeConnection[Any], pages: Pages
+) -> None:
+    """Add the items of a connection, and the rest that is still to be fetched."""
     ref = top_up.ref
-    connection: NodeConnection[Any] = getattr(node, top_up.part)
     with well_formed(f"{ref} {top_up.part}"):
-        keys = _add_items(page, top_up, node)
+        keys = _add_items(page, top_up, connection)
     page.topped_up.append(top_up)
     following = next_top_up(ref, top_up.part, connection, top_up.have)
     missing = connection.total_count - top_up.have - len(connection.items)
@@ -92,22 +94,23 @@ def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
         page.warnings.append((ref.repo, warning))
 
 
-def _add_items(page: Page, top_up: TopUp, node: Parts) -> Iterable[Hashable]:
+def _add_items(
+    page: Page, top_up: TopUp, connection: NodeConnection[Any]
+) -> Iterable[Hashable]:
     """Add the items to the page; returns keys that are unique within the connection."""
     ref = top_up.ref
-    if node.comments:
-        comments = parse_comments(node.comments)
-        page.comments.extend((ref, comment) for comment in comments)
+    if top_up.part == "comments":
+        comments = parse_comments(connection)
+        page.comments += [(ref, comment) for comment in comments]
         return [comment.id for comment in comments]
-    if node.events:
-        events = parse_events(node.events)
-        first = -top_up.have - len(events)
-        for place, event in enumerate(events, first):
-            page.events.append((ref, place, event))
-        return range(first, first + len(events))
-    labels = parse_labels(node.labels)
-    page.labels.append((ref, labels))
-    return labels
+    if top_up.part == "labels":
+        labels = parse_labels(connection)
+        page.labels.append((ref, labels))
+        return labels
+    events = parse_events(connection)
+    first = -top_up.have - len(events)
+    page.events += [(ref, place, event) for place, event in enumerate(events, first)]
+    return range(first, first + len(events))
 
 
 class Fetcher:
@@ -183,14 +186,14 @@ class Fetcher:
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     """Fetch issues of any repositories by number; each batch is stored as one page."""
     fetcher = Fetcher(crawl, with_thread=False)
-    size = crawl.settings.issue_batch
     ordered = sorted(set(refs))
-    for start in range(0, len(ordered), size):
-        batch = ordered[start : start + size]
+    done = 0
+    for batch in batched(ordered, crawl.settings.issue_batch):
         first, *others = {ref.repo for ref in batch}
         repo = "" if others else first
         crawl.save(repo, fetcher.resolve(batch))
-        crawl.report(repo, "fetch", start + len(batch), len(ordered))
+        done += len(batch)
+        crawl.report(repo, "fetch", done, len(ordered))
 
 
 def fetch_threads(crawl: Crawl, repo: str) -> None:

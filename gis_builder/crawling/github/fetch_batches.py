@@ -36,7 +36,6 @@ GITHUB_START = 1199145600
 _MAX_IDLE = 10
 MAX_ITEMS = MAX_NUMBER
 MAX_THREAD_ITEMS = 100_000  # GitHub allows 2,500 comments
-_GROWTH = 10_000  # items that may be added to a list while it is read
 
 ItemT = TypeVar("ItemT")
 T = TypeVar("T")
@@ -50,11 +49,6 @@ def iso(seconds: int) -> str:
 def epoch(text: str) -> int:
     """Parse a time of GitHub to epoch seconds; the start of GitHub if it is empty."""
     return int(datetime.fromisoformat(text).timestamp()) if text else GITHUB_START
-
-
-def list_limit(known: int) -> int:
-    """Maximum length of a list, from its first count; items that change while it is read count twice."""
-    return min(2 * known + _GROWTH, MAX_ITEMS)
 
 
 class Pages:
@@ -100,8 +94,7 @@ class Crawl:
         server = self.store.meta_json(key, Server)
         if server is None:
             server = self._probe()
-            self.store.save(Page(usage={"": self.client.take_usage()}))
-            self.store.set_meta(key, json.dumps(asdict(server)))
+            self.save("", Page(notes={key: json.dumps(asdict(server))}))
         return Queries(self.settings, server)
 
     def _probe(self) -> Server:

@@ -16,21 +16,28 @@ from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
-    fetcher = Fetcher(crawl, with_thread=False)
     repo = row.full_name
     if _stored_sample(crawl.store, repo, seed) is None:
         # Store the highest number, so that an update does not change the order.
         task = CrawlTask(repo, "pool", str(seed), state={"max_number": row.max_number})
         crawl.save(repo, Page(tasks=[task]))
+    fetcher = Fetcher(crawl, with_thread=False)
     remaining = sample_order(crawl.store, row, seed)
     missing = count
     while missing and remaining:
-        kinds = _next_kinds(crawl, repo, remaining)
+        kinds = _next_kinds(crawl, repo, remaining, missing)
+        page = fetcher.resolve(
+            [IssueRef(repo, n) for n in kinds if kinds[n] is Kind.UNKNOWN]
+        )
+        for issue in page.issues:
+            kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
         used = _prefix(kinds, missing)
-        if not used:
-            used = _fetch(crawl, fetcher, repo, kinds, missing)
-        sampled = [number for number in used if kinds[number] is Kind.ISSUE]
-        missing -= len(sampled)
+        page.issues = [issue for issue in page.issues if issue.number in used]
+        page.missing = {
+            ref: page.missing[ref] for ref in page.missing if ref.number in used
+        }
+        crawl.save(repo, page)
+        missing -= list(used.values()).count(Kind.ISSUE)
         remaining = remaining[len(used) :]
         crawl.report(repo, "pool", count - missing, count)
 
@@ -54,52 +61,28 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     return order
 
 
-def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Kind]:
-    """The stored kinds of the first numbers, up to a batch of unknown ones."""
+def _next_kinds(
+    crawl: Crawl, repo: str, numbers: Iterable[int], count: int
+) -> dict[int, Kind]:
+    """The stored kinds of the first numbers, up to the `count`-th issue or a batch of unknown ones."""
     kinds = {}
     unknown = 0
     for number in numbers:
         kind = crawl.store.kind(IssueRef(repo, number))
         kinds[number] = kind
-        if kind is Kind.UNKNOWN:
-            unknown += 1
-        if unknown == crawl.settings.issue_batch:
+        count -= kind is Kind.ISSUE
+        unknown += kind is Kind.UNKNOWN
+        if not count or unknown == crawl.settings.issue_batch:
             break
     return kinds
 
 
-def _fetch(
-    crawl: Crawl,
-    fetcher: Fetcher,
-    repo: str,
-    kinds: dict[int, Kind],
-    count: int,
-) -> list[int]:
-    """Fetch the unknown numbers, add their kinds, and store those in the sample."""
-    numbers = [number for number, kind in kinds.items() if kind is Kind.UNKNOWN]
-    unknown = [IssueRef(repo, number) for number in numbers]
-    page = fetcher.resolve(unknown)
-    for issue in page.issues:
-        kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
-    for ref in page.missing:
-        kinds[ref.number] = Kind.MISSING
-    used = _prefix(kinds, count)
-    kept = {IssueRef(repo, number) for number in used}
-    page.issues = [issue for issue in page.issues if issue.ref in kept]
-    page.missing = {ref: reason for ref, reason in page.missing.items() if ref in kept}
-    crawl.save(repo, page)
-    return used
-
-
-def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
-    """The numbers up to the `count`-th issue, or before the first unknown number."""
-    prefix = []
+def _prefix(kinds: Mapping[int, Kind], count: int) -> dict[int, Kind]:
+    """The numbers up to the `count`-th issue, with their kinds."""
+    prefix = {}
     for number, kind in kinds.items():
-        if kind is Kind.UNKNOWN:
-            break
-        prefix.append(number)
-        if kind is Kind.ISSUE:
-            count -= 1
+        prefix[number] = kind
+        count -= kind is Kind.ISSUE
         if not count:
             break
     return prefix

@@ -15,6 +15,7 @@ from gis_builder.store import (
     Thread,
     TopUp,
     pull_request,
+    with_closer,
 )
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
 from pairkit.base.errors import BadReply
@@ -45,13 +46,7 @@ def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
         if node.comments is None or node.events is None:
             raise Malformed("comments or events are missing")
         events = parse_events(node.events)
-        closers = [event.actor for event in events if event.kind == "closed"]
-        is_closed = node.closed_at is not None
-        issue = parse_issue(
-            node,
-            parse_labels(node.labels),
-            closed_by=closers[-1] if closers and is_closed else None,
-        )
+        issue = with_closer(parse_issue(node, parse_labels(node.labels)), events)
         top_ups = []
         for part in ("comments", "events", "labels"):
             connection = getattr(node, part)
@@ -60,9 +55,7 @@ def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
         return Thread(issue, parse_comments(node.comments), events), top_ups
 
 
-def parse_issue(
-    node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None
-) -> Issue:
+def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = ()) -> Issue:
     """Convert an issue without its thread."""
     ref = ref_of(node)
     with well_formed(str(ref)):
@@ -78,7 +71,6 @@ def parse_issue(
             created_at=stamp(node.created_at),
             updated_at=stamp(node.updated_at),
             closed_at=stamp_or_none(node.closed_at),
-            closed_by=closed_by,
             is_bot=_is_bot(node.author),
             labels=labels,
             duplicate_of=ref_of(node.duplicate_of) if node.duplicate_of else None,

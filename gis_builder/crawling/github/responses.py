@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 from msgspec.json import Decoder
 
 from gis_builder.store import RateLimit
 from gis_builder.store.decoding import Malformed, Node, decode
 from pairkit.base.printable import one_line
 
-Headers = Mapping[str, str]
+Headers = Mapping[str, str]  # names in lower case
 
 _INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
 _MAX_DATE_CHARS = 100
@@ -36,7 +37,7 @@ _LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
 _DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
 HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
 _TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
-_SECONDARY_WORDS = ("secondary rate limit", "abuse")
+_LIMIT_WORDS = ("rate limit exceeded", "secondary rate limit", "abuse")
 _GONE = {
     404: "not found",
     410: "deleted",
@@ -49,14 +50,14 @@ class AnswerKind(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"  # GraphQL: data, and errors for the missing parts
-    RATE_LIMITED = "rate_limited"  # the hourly quota is exhausted
-    SECONDARY = "secondary"  # secondary rate limit: too many requests
+    RATE_LIMITED = "rate_limited"  # the quota is exhausted, or too many requests
     TOO_HEAVY = "too_heavy"  # repeat with a smaller batch
     TRANSIENT = "transient"  # retry
     AUTH = "auth"  # the token is rejected
     FORBIDDEN = "forbidden"  # the token is valid but has no access
     NOT_FOUND = "not_found"
-    BAD_REPLY = "bad_reply"  # not a response to this query
+    DAMAGED = "damaged"  # not a whole response to this query; retry
+    BAD_REPLY = "bad_reply"  # a retry would give the same response
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,6 @@ class QueryAnswer:
     errors: tuple[GraphQLError, ...] = ()
     wait_s: float | None = None  # requested by the server; None if it gives no time
     message: str = ""
-    final: bool = True  # BAD_REPLY only: whether a retry would give the same response
     has_response: bool = True  # False: the connection failed
     rate_limit: RateLimit | None = None
     cost: int = 1  # points
@@ -109,8 +109,8 @@ class _Error(Node):
 
 
 class _GraphQLBody(Node):
-    data: dict[str, Raw] | UnsetType | None = UNSET
-    errors: list[_Error] | UnsetType | None = UNSET
+    data: dict[str, Raw] | None = None
+    errors: list[_Error] | None = None
 
 
 class _MessageBody(Node):
@@ -131,7 +131,6 @@ _KINDS = {
 
 def classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     """Classify a response."""
-    headers = {name.lower(): value for name, value in headers.items()}
     answer = _classify(status, headers, body)
     return replace(answer, rate_limit=_rate_limit(headers), status=status)
 
@@ -157,7 +156,7 @@ def requested_wait_s(headers: Headers) -> float | None:
     after = _retry_after(headers)
     if after is not None:
         return after
-    if headers.get("x-ratelimit-remaining", "").strip() != "0":
+    if not _is_spent(headers):
         return None
     reset = _number(headers.get("x-ratelimit-reset"))
     now = _http_date(headers.get("date"))
@@ -169,23 +168,18 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     try:
         parsed = decode(body, _GRAPHQL_BODY)
     except Malformed as error:
-        return bad_reply(f"not a GraphQL response ({error})")
-    if parsed.data is UNSET and parsed.errors is UNSET:
-        return bad_reply("not a GraphQL response")
+        return damaged(f"not a GraphQL response ({error})")
     errors = tuple(map(_error, parsed.errors or ()))
-    data = parsed.data or None
+    data = parsed.data
     if not errors:
         if not data:
-            return bad_reply("a GraphQL response without data")
+            return damaged("a response without GraphQL data")
         return QueryAnswer(AnswerKind.OK, data=data)
     message = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
-    lower = message.lower()
     types = {error.type for error in errors}
-    wait_s = requested_wait_s(headers)
-    if types & _LIMIT_TYPES or "api rate limit exceeded" in lower:
+    if types & _LIMIT_TYPES or _names_limit(message):
+        wait_s = requested_wait_s(headers)
         return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=wait_s, message=message)
-    if any(phrase in lower for phrase in _SECONDARY_WORDS):
-        return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait_s, message=message)
     if data and any(bytes(value) != b"null" for value in data.values()):
         return QueryAnswer(
             AnswerKind.PARTIAL, data=data, errors=errors, message=message
@@ -196,9 +190,14 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     return QueryAnswer(kind, errors=errors, message=message)
 
 
-def bad_reply(message: str) -> QueryAnswer:
+def damaged(message: str) -> QueryAnswer:
     """An invalid response; a retry may succeed."""
-    return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
+    return QueryAnswer(AnswerKind.DAMAGED, message=message)
+
+
+def _names_limit(message: str) -> bool:
+    lower = message.lower()
+    return any(phrase in lower for phrase in _LIMIT_WORDS)
 
 
 def _kind_of(errors: Iterable[GraphQLError], types: Set[str]) -> AnswerKind:
@@ -215,20 +214,18 @@ def _kind_of(errors: Iterable[GraphQLError], types: Set[str]) -> AnswerKind:
 
 
 def _classify_refusal(status: int, headers: Headers, message: str) -> QueryAnswer:
-    """Classify 403 and 429: a primary or secondary rate limit, or no access."""
-    lower = message.lower()
+    """Classify 403 and 429: a rate limit, or no access."""
     wait_s = requested_wait_s(headers)
+    is_limit = status == 429 or wait_s is not None or _is_spent(headers)
     kind = AnswerKind.FORBIDDEN
-    if any(phrase in lower for phrase in _SECONDARY_WORDS):
-        kind = AnswerKind.SECONDARY
-    elif (
-        headers.get("x-ratelimit-remaining", "").strip() == "0"
-        or "rate limit exceeded" in lower
-    ):
+    if is_limit or _names_limit(message):
         kind = AnswerKind.RATE_LIMITED
-    elif status == 429 or wait_s is not None:
-        kind = AnswerKind.SECONDARY
     return QueryAnswer(kind, wait_s=wait_s, message=message)
+
+
+def _is_spent(headers: Headers) -> bool:
+    """Whether the quota is exhausted."""
+    return headers.get("x-ratelimit-remaining", "").strip() == "0"
 
 
 def _message(body: bytes) -> str:
@@ -252,7 +249,7 @@ def _rate_limit(headers: Headers) -> RateLimit | None:
         value = _number(headers.get(f"x-ratelimit-{name}"))
         if value is None:
             return None
-        known.append(int(value))
+        known.append(max(0, int(value)))
     return RateLimit(*known)
 
 
@@ -271,11 +268,6 @@ def _number(text: str | None) -> float | None:
 
 
 def _http_date(text: str | None) -> float | None:
-    try:
-        return (
-            None
-            if text is None
-            else parsedate_to_datetime(text[:_MAX_DATE_CHARS]).timestamp()
-        )
-    except (ValueError, OverflowError, TypeError):
-        return None
+    with suppress(ValueError, OverflowError, TypeError):
+        return parsedate_to_datetime((text or "")[:_MAX_DATE_CHARS]).timestamp()
+    return None

@@ -35,13 +35,14 @@ _FILL = 0.7  # target share of the limit: parts differ in size, and few should e
 def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     if not crawl.store.tasks(row.full_name, _KIND):
-        if is_cheaper_swept(row, crawl.settings):
+        is_begun = crawl.store.tasks(row.full_name, "sweep")
+        if is_begun or is_cheaper_swept(row, crawl.settings):
             sweep(crawl, row)
             return
         queries = search_queries(row, crawl.settings)
         tasks = [_task(row, query, Window()) for query in queries]
         crawl.save(row.full_name, Page(tasks=tasks))
-    _discover(crawl, row)
+    _Discovery(crawl, row).run()
     fetch_threads(crawl, row.full_name)
     fetch_top_ups(crawl, row.full_name)
 
@@ -117,100 +118,98 @@ def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
     )
 
 
-def _discover(crawl: Crawl, row: RepoRow) -> None:
-    size = BatchSize(crawl.settings.search_batch)
-    pages_of: dict[str, Pages] = {}  # by search
-    while tasks := crawl.store.tasks(row.full_name, _KIND, done=False):
-        probes = [task for task in tasks if _PROBE in task.key and task.cursor is None]
-        if probes:
-            _probe(crawl, row, probes[0], pages_of)
-        else:
-            _search(crawl, row, tasks, size, pages_of)
-        left = len(crawl.store.tasks(row.full_name, _KIND, done=False))
-        total = len(crawl.store.tasks(row.full_name, _KIND))
-        crawl.report(row.full_name, "search", total - left, total)
+class _Discovery:
+    """Runs the open searches of a repository, and queues the issues that they find."""
 
+    def __init__(self, crawl: Crawl, row: RepoRow) -> None:
+        self._crawl = crawl
+        self._row = row
+        self._size = BatchSize(crawl.settings.search_batch)
+        self._pages: dict[str, Pages] = {}  # by search
 
-def _probe(
-    crawl: Crawl,
-    row: RepoRow,
-    task: CrawlTask,
-    pages_of: dict[str, Pages],
-) -> None:
-    """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
-    try:
-        _search(crawl, row, [task], BatchSize(1), pages_of)
-    except RequestRefused:
-        crawl.save(row.full_name, Page(tasks=[replace(task, done=True)]))
+    def run(self) -> None:
+        """Search until nothing is left; continues where it was stopped."""
+        repo = self._row.full_name
+        store = self._crawl.store
+        while tasks := store.tasks(repo, _KIND, done=False):
+            probes = [task for task in tasks if _PROBE in task.key and not task.cursor]
+            if probes:
+                self._probe(probes[0])
+            else:
+                self._search(tasks, self._size)
+            known = store.tasks(repo, _KIND)
+            done = sum(task.done for task in known)
+            self._crawl.report(repo, "search", done, len(known))
 
+    def _probe(self, task: CrawlTask) -> None:
+        """Send a search that the server may reject in a query of its own: a rejection fails the whole query."""
+        try:
+            self._search([task], BatchSize(1))
+        except RequestRefused:
+            self._crawl.save(task.repo, Page(tasks=[replace(task, done=True)]))
 
-def _search(
-    crawl: Crawl,
-    row: RepoRow,
-    tasks: Sequence[CrawlTask],
-    size: BatchSize,
-    pages_of: dict[str, Pages],
-) -> None:
-    for failures in range(1, crawl.settings.attempts + 1):
-        reply, count = crawl.ask(size, tasks, crawl.queries.searches)
-        succeeded = {}
-        for index, task in enumerate(tasks[:count]):
-            alias = f"s{index}"
-            if not failure_of(reply.errors, alias):
-                succeeded[alias] = task
-        if succeeded:
-            break
-        size.shrink()
-        crawl.client.back_off(failures, "every search failed")
-    else:
-        raise RemoteError(f"{row.full_name}: searches fail")
-    page = Page()
-    for alias, task in succeeded.items():
-        pages = pages_of.setdefault(
-            task.key, Pages(f"search {task.key!r}", task.cursor)
-        )
-        results = reply.data.get(alias)
-        if results is None:
-            raise BadReply(f"search {task.key!r}: missing from the reply")
-        _add_results(crawl, row, page, task, results, pages)
-    crawl.save(row.full_name, page)
+    def _search(self, tasks: Sequence[CrawlTask], size: BatchSize) -> None:
+        """Run as many searches as one query has, and store their results."""
+        page = Page()
+        failures = 0
+        while not page.tasks:
+            reply, count = self._crawl.ask(size, tasks, self._crawl.queries.searches)
+            for index, task in enumerate(tasks[:count]):
+                failure = failure_of(reply.errors, f"s{index}")
+                if not failure:
+                    results = reply.data.get(f"s{index}")
+                    if results is None:
+                        raise BadReply(f"search {task.key!r}: missing from the reply")
+                    self._add_results(page, task, results)
+            if not page.tasks:
+                failures += 1
+                if failures == self._crawl.settings.attempts:
+                    raise RemoteError(
+                        f"every search failed ({failure}); run the same command again to continue"
+                    )
+                size.shrink()
+                self._crawl.client.back_off(failures, "every search failed")
+        self._crawl.save(self._row.full_name, page)
 
+    def _add_results(self, page: Page, task: CrawlTask, results: SearchPage) -> None:
+        """Queue the issues of a page of results, and the next page."""
+        repo = self._row.full_name
+        count = results.issue_count
+        if task.cursor is None and count > self._crawl.settings.search_limit:
+            parts = self._split(page, task, count)
+            if parts is not None:
+                page.tasks += [replace(task, done=True), *parts]
+                return
+        numbers = [node.number for node in results.nodes if node and node.number]
+        page.pending.extend(IssueRef(repo, number) for number in numbers)
+        found = task.state["got"] + len(numbers)
+        next_task = replace(task, state={**task.state, "got": found}, done=True)
+        if results.page_info.has_next_page:
+            cursor = results.page_info.end_cursor
+            pages = self._pages.setdefault(
+                task.key, Pages(f"search {task.key!r}", task.cursor)
+            )
+            pages.advance(numbers, cursor)
+            next_task = replace(next_task, cursor=cursor, done=False)
+        elif found < count:
+            warning = f"search {task.key!r} counts {count} issues but returns {found}"
+            page.warnings.append((repo, warning))
+        page.tasks.append(next_task)
 
-def _add_results(
-    crawl: Crawl,
-    row: RepoRow,
-    page: Page,
-    task: CrawlTask,
-    results: SearchPage,
-    pages: Pages,
-) -> None:
-    """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
-    limit = crawl.settings.search_limit
-    count = results.issue_count
-    if task.cursor is None and count > limit:
+    def _split(self, page: Page, task: CrawlTask, count: int) -> list[CrawlTask] | None:
+        """The searches that replace one with too many results; None if it can't be split."""
+        row = self._row
+        settings = self._crawl.settings
         is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
-        if is_phrase and count > crawl.settings.max_phrase_share * row.issue_count:
+        if is_phrase and count > settings.max_phrase_share * row.issue_count:
             warning = f"search {task.key!r} was skipped: {count} of {row.issue_count} issues match"
             page.warnings.append((row.full_name, warning))
-            page.tasks.append(replace(task, done=True))
-            return
-        window = Window(task.state["start"], task.state["end"])
-        first = epoch(row.created_at)
-        last = epoch(row.newest_at)
-        parts = split_window(window, count, limit, first, last)
-        if parts:
-            page.tasks.append(replace(task, done=True))
-            page.tasks += (_task(row, task.state["words"], part) for part in parts)
-            return
-    numbers = [node.number for node in results.nodes if node and node.number]
-    page.pending.extend(IssueRef(row.full_name, number) for number in numbers)
-    found = task.state["got"] + len(numbers)
-    next_task = replace(task, state={**task.state, "got": found}, done=True)
-    if results.page_info.has_next_page:
-        cursor = results.page_info.end_cursor
-        pages.advance(numbers, cursor)
-        next_task = replace(next_task, cursor=cursor, done=False)
-    elif found < count:
-        warning = f"search {task.key!r} counts {count} issues but returns {found}"
-        page.warnings.append((row.full_name, warning))
-    page.tasks.append(next_task)
+            return []
+        windows = split_window(
+            Window(task.state["start"], task.state["end"]),
+            count,
+            settings.search_limit,
+            first=epoch(row.created_at),
+            last=epoch(row.newest_at),
+        )
+        return [_task(row, task.state["words"], window) for window in windows] or None

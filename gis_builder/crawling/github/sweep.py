@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,27 +16,27 @@ from gis_builder.crawling.github.fetch_batches import (
     Pages,
     epoch,
     iso,
-    list_limit,
 )
 from gis_builder.crawling.github.nodes import Listing, ListingRepository
 from gis_builder.crawling.github.parse import parse_thread
 from gis_builder.store import CrawlTask, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
+_GROWTH = 10_000  # issues that may be added while a list is read
 _OVERLAP_S = 60  # of updates, so that changes within the same second are not lost
 
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread of the repository; continues where it was stopped."""
     task = CrawlTask(row.full_name, "sweep", state={"got": 0})
-    _list_all(crawl, task, row.issue_count)
+    _IssueList(crawl, task, row.issue_count).fetch()
     fetch_top_ups(crawl, row.full_name)
 
 
 def update(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread that changed since the start of the crawl or the last update."""
     task = _update_task(crawl, row)
-    _list_all(crawl, task, 0)
+    _IssueList(crawl, task).fetch()
     fetch_top_ups(crawl, row.full_name)
     changed = task.state["row"]
     fresh = replace(row, **(changed | {"labels": tuple(changed["labels"])}))
@@ -53,6 +54,8 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     if tasks:
         return tasks[0]
     now = recheck(crawl, row.full_name)
+    if not now.full_name:
+        raise _inaccessible(row.full_name)
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
@@ -64,96 +67,107 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     return task
 
 
-def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
-    stored = crawl.store.tasks(start.repo, start.kind)
-    task = stored[0] if stored else start
-    size = BatchSize(crawl.settings.thread_batch)
-    pages = Pages(
-        f"{start.repo} issues",
-        task.cursor,
-        limit=list_limit(total) if total else MAX_ITEMS,
+def _inaccessible(repo: str) -> RemoteError:
+    return RemoteError(
+        f"{repo} no longer exists or is inaccessible: run the same command again"
     )
-    while not task.done:
-        query = partial(
-            crawl.queries.listing,
-            start.repo,
-            after=task.cursor,
-            since=task.state.get("since"),
-        )
-        reply, count = crawl.ask_sized(size, query)
-        task = _save_page(crawl, task, reply, count, size, pages)
+
+
+class _IssueList:
+    """Fetches a repository's list of issues with their threads; `total` is 0 if their number is unknown."""
+
+    def __init__(self, crawl: Crawl, start: CrawlTask, total: int = 0) -> None:
+        stored = crawl.store.tasks(start.repo, start.kind)
+        self._crawl = crawl
+        self._task = stored[0] if stored else start
+        self._total = total
+        self._size = BatchSize(crawl.settings.thread_batch)
+        # Items that change while the list is read count twice.
+        limit = min(2 * total + _GROWTH, MAX_ITEMS) if total else MAX_ITEMS
+        self._pages = Pages(f"{start.repo} issues", self._task.cursor, limit=limit)
+
+    def fetch(self) -> None:
+        """Fetch and store the remaining pages."""
+        while not self._task.done:
+            task = self._task
+            query = partial(
+                self._crawl.queries.listing,
+                task.repo,
+                after=task.cursor,
+                since=task.state.get("since"),
+            )
+            reply, count = self._crawl.ask_sized(self._size, query)
+            self._take(reply, count)
+            listed = self._task.state["got"]
+            self._crawl.report(task.repo, task.kind, listed, max(self._total, listed))
+
+    def _take(self, reply: HttpReply[ListingRepository], count: int) -> None:
+        """Store a page; one that lacks an issue is requested again in smaller pages."""
+        repository = reply.data.get("r0")
+        if repository is None:
+            raise _inaccessible(self._task.repo)
+        listing = repository.issues
+        has_failed = any(error.needs_retry for error in reply.errors)
+        if listing and not has_failed and None not in listing.nodes:
+            self._save_threads(listing)
+            return
+        self._size.shrink()
+        if count == 1:
+            self._retry_or_skip(listing)
+
+    def _save_threads(self, listing: Listing) -> None:
+        repo = self._task.repo
+        page = Page()
+        items = []
+        for node in filter(None, listing.nodes):
+            thread, top_ups = parse_thread(node)
+            ref = thread.issue.ref
+            if ref.repo.lower() != repo.lower():
+                raise BadReply(f"{repo}: the reply contains {ref}")
+            page.threads.append(thread)
+            page.top_ups.extend(top_ups)
+            page.fetched.append(ref)
+            items.append((ref.number, thread.issue.updated_at))
+        listed = self._task.state["got"] + len(items)
+        if not listing.page_info.has_next_page and listed < listing.total_count:
+            warning = (
+                f"the server counts {listing.total_count} issues but returned {listed}"
+            )
+            page.warnings.append((repo, f"{self._task.kind}: {warning}"))
+        self._save(page, listing, listed, items)
+
+    def _retry_or_skip(self, listing: Listing | None) -> None:
+        """Retry a page of one issue; after too many failures, skip the issue with a warning."""
+        task = self._task
+        failures = task.state.get("failures", 0) + 1
+        if failures < self._crawl.settings.attempts:
+            self._crawl.client.back_off(failures, "the server failed on an issue")
+            self._task = replace(task, state={**task.state, "failures": failures})
+            return
+        if listing is None:
+            raise RemoteError(f"{task.repo}: the server fails to list issues")
         listed = task.state["got"]
-        crawl.report(start.repo, task.kind, listed, max(total, listed))
-
-
-def _save_page(
-    crawl: Crawl,
-    task: CrawlTask,
-    reply: HttpReply[ListingRepository],
-    count: int,
-    size: BatchSize,
-    pages: Pages,
-) -> CrawlTask:
-    """Store a page of the listing; a page that lacks an issue is requested again in smaller pages."""
-    repository = reply.data.get("r0")
-    if repository is None:
-        raise RemoteError(
-            f"{task.repo} no longer exists or is inaccessible: run the same command again"
+        warning = (
+            f"the issue after the first {listed} was skipped: the server fails on it"
         )
-    listing = repository.issues
-    has_failed = any(error.needs_retry for error in reply.errors)
-    if listing is None or has_failed or None in listing.nodes:
-        size.shrink()
-        if count > 1:
-            return task
-        return _retry_or_skip(crawl, task, listing, pages)
-    page = Page()
-    items = []
-    for node in filter(None, listing.nodes):
-        thread, top_ups = parse_thread(node)
-        ref = thread.issue.ref
-        if ref.repo.lower() != task.repo.lower():
-            raise BadReply(f"{task.repo}: the reply contains {ref}")
-        page.threads.append(thread)
-        page.top_ups.extend(top_ups)
-        page.fetched.append(ref)
-        items.append((ref.number, thread.issue.updated_at))
-    count = task.state["got"] + len(listing.nodes)
-    next_task = _after(task, listing, count)
-    page.tasks.append(next_task)
-    if not next_task.done:
-        pages.advance(items, next_task.cursor)
-    elif count < listing.total_count:
-        warning = f"{task.kind}: the server counts {listing.total_count} issues but returned {count}"
-        page.warnings.append((task.repo, warning))
-    crawl.save(task.repo, page)
-    return next_task
+        page = Page(warnings=[(task.repo, f"{task.kind}: {warning}")])
+        self._save(page, listing, listed)
 
-
-def _after(task: CrawlTask, listing: Listing, count: int) -> CrawlTask:
-    """The task after a page, with the number of issues that were listed so far."""
-    return replace(
-        task,
-        cursor=listing.page_info.end_cursor,
-        state={**task.state, "got": count, "failures": 0},
-        done=not listing.page_info.has_next_page,
-    )
-
-
-def _retry_or_skip(
-    crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages
-) -> CrawlTask:
-    """Retry a page of one issue; after too many failures, skip the issue with a warning."""
-    failures = task.state.get("failures", 0) + 1
-    if failures < crawl.settings.attempts:
-        crawl.client.back_off(failures, "the server failed on an issue")
-        return replace(task, state={**task.state, "failures": failures})
-    if listing is None:
-        raise RemoteError(f"{task.repo}: the server fails to list issues")
-    next_task = _after(task, listing, task.state["got"])
-    if not next_task.done:
-        pages.advance((), next_task.cursor)
-    warning = f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"
-    page = Page(tasks=[next_task], warnings=[(task.repo, warning)])
-    crawl.save(task.repo, page)
-    return next_task
+    def _save(
+        self,
+        page: Page,
+        listing: Listing,
+        listed: int,
+        items: Sequence[tuple[int, str]] = (),
+    ) -> None:
+        """Store a page with the task after it, which has the number of issues listed so far."""
+        self._task = replace(
+            self._task,
+            cursor=listing.page_info.end_cursor,
+            state={**self._task.state, "got": listed, "failures": 0},
+            done=not listing.page_info.has_next_page,
+        )
+        if not self._task.done:
+            self._pages.advance(items, self._task.cursor)
+        page.tasks.append(self._task)
+        self._crawl.save(self._task.repo, page)

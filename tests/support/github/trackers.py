@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gis_builder.trackers.dump import closing_events, find_dumps
+from gis_builder.trackers.dump import BrokenRows, closing_events, find_dumps
 
 _GHOST = "ghost"  # REST's name for a deleted account; GraphQL has null
 _MAX_MOVES = 8  # of one issue, so that a cycle of transfers ends
@@ -139,7 +139,11 @@ class _Reader:
 
     def read(self, roots):
         """All repositories by name; each may be spread over several folders."""
-        for dump in (dump for root in roots for dump in find_dumps(root)):
+        for dump in (
+            dump
+            for root in roots
+            for dump in find_dumps(root, None, BrokenRows(skip=False))
+        ):
             if dump.info is not None:
                 info = json.loads((dump.folder / "repo.json").read_bytes())
                 self._repository(dump.info.full_name).info = info

@@ -1,0 +1,307 @@
+"""The numbers of tickets, and what their links and texts refer to.
+
+A ticket's number is the number at the end of its id; if another ticket has that number, or the id has none,
+the ticket gets the next free number, in order of creation. The store keeps these numbers, so that a later
+export does not change them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cached_property
+from itertools import chain, count, product
+from pathlib import Path
+from typing import NamedTuple
+
+from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
+from gis_builder.store import IssueRef, TicketRow, Tickets
+from gis_builder.store.decoding import Malformed
+from gis_builder.trackers.ticket_cells import SEPARATOR, plain_id
+from gis_builder.trackers.ticket_records import Link, Ticket
+from pairkit.base.printable import one_line
+
+_NUMBERED = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})"
+)
+_PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
+# An id such as ABC-12, also without blanks around it ("与ABC-12重复"), or the address of its page.
+_MENTION = re.compile(
+    r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
+    r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
+)
+# An id of Phabricator, or any address, which is compared with the pages of tickets.
+_TASK_OR_PAGE = re.compile(
+    r"(?a:\bT[0-9]{1,9}\b)"
+    r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"
+    r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
+)
+# Texts that people write if there is no link, such as "n/a" or "-".
+_NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)
+_WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
+# A number that is all of a text ("12", "see 12", "ticket 12 (same customer)"), or has a mark ("#12").
+_NUMBER = re.compile(
+    r"^(?:[^\W\d]+[.:]?\s+){0,4}(?:(?:bug|issue|ticket|case|incident|request|gh|no|nr)[-_.:]?)?\s*#?\s*"
+    r"(\d{1,9})(?:\.0)?(?=$|\s*[(\[])|(?<![A-Za-z0-9_/])#(\d{1,9})(?![A-Za-z0-9_])",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"[-_#]*0*(\d+)")
+
+
+class SkipReason(StrEnum):
+    """Why a link is no duplicate mark; other reasons are kinds of `LinkKind`."""
+
+    OUTSIDE = "to a ticket outside the import"
+    NO_ID = "without an id"
+    ITSELF = "to the ticket itself"
+    AMBIGUOUS = "to one of several tickets"
+
+
+class SkippedLink(NamedTuple):
+    """A link that is no duplicate mark, as it is written."""
+
+    id: str
+    duplicate_of: str
+    reason: SkipReason | LinkKind
+
+
+class Place(NamedTuple):
+    """The position of a ticket in its file."""
+
+    path: Path
+    position: int
+
+
+class NewTicket(NamedTuple):
+    """A ticket without a number."""
+
+    created_at: str
+    page: str
+    priority: str
+    place: Place  # of its last occurrence
+
+
+class TicketIndex:
+    """The numbers, pages and links of all tickets."""
+
+    def __init__(self, known: Tickets) -> None:
+        self.tickets = {repo: dict(rows) for repo, rows in known.items()}
+        self.links: dict[tuple[Link, str], None] = {}  # with the repository, in order
+        # Originals of each duplicate, and tickets that it doesn't duplicate, in order
+        self.marks: dict[IssueRef, dict[IssueRef, None]] = {}
+        self.denials: dict[IssueRef, dict[IssueRef, None]] = {}
+        # Links by role of the column, words beside the ids, and how these are read
+        self.words: Counter[tuple[str, str, LinkKind]] = Counter()
+        self.skipped: list[SkippedLink] = []
+        self.places: dict[IssueRef, Place] = {}  # of new tickets
+        self._repeated: set[tuple[str, str]] = set()  # repository and id
+        self._spelling = {repo.lower(): repo for repo in known}
+        self._new: dict[str, dict[str, NewTicket]] = {}  # by repository and id
+
+    @property
+    def link_count(self) -> int:
+        """Number of resolved links."""
+        return sum(map(len, self.marks.values()))
+
+    def notes(self, skipped: str) -> list[str]:
+        """Lines on skipped links, which are listed in the file `skipped`, and on repeated tickets."""
+        notes = []
+        if self.skipped:
+            causes = Counter(link.reason for link in self.skipped)
+            counted = ", ".join(
+                f"{count:,} {reason}" for reason, count in causes.most_common()
+            )
+            first = self.skipped[0]
+            shown = one_line(f"{first.id} to {first.duplicate_of}", 80)
+            notes.append(
+                f"{len(self.skipped):,} links skipped: {counted}; first {shown}; {skipped}"
+            )
+        if self._repeated:
+            times = "occur more than once; the last occurrence counts"
+            notes.append(f"{len(self._repeated):,} tickets {times}")
+        return notes
+
+    def add(self, ticket: Ticket, repo: str, place: Place) -> None:
+        """Add a ticket with its links, or only links."""
+        repo = self._spelling.setdefault(repo.lower(), repo)
+        if ticket.issue:
+            new = self._new.setdefault(repo, {})
+            created_at = ticket.issue.created_at
+            earlier = new.get(ticket.id)
+            if earlier:
+                if earlier.created_at != created_at:
+                    raise Malformed(
+                        f"ticket {one_line(ticket.id, 80)} already has another time of creation, in"
+                        f" {earlier.place.path.name}; give a column of unique ids with --columns id=NAME,"
+                        " or import each project with its own --repo"
+                    )
+                self._repeated.add((repo, ticket.id))
+            page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
+            new[ticket.id] = NewTicket(created_at, page, ticket.priority, place)
+        for link in ticket.links:
+            self.links[link, repo] = None
+
+    def resolve(self) -> None:
+        """Number the tickets and resolve the links, after all tickets were added."""
+        for repo, new in self._new.items():
+            rows = self.tickets.setdefault(repo, {})
+            numbers = _assign_numbers(new, rows)
+            for id_, ticket in new.items():
+                number = numbers[id_]
+                rows[id_] = TicketRow(number, ticket.page, ticket.priority)
+                self.places[IssueRef(repo, number)] = ticket.place
+        for link, repo in self.links:
+            for part in read_cell(link.cell, link.ticket):
+                self._add_part(link, part, repo)
+
+    def key(self, ref: IssueRef) -> str:
+        """The id of a ticket, or the reference of another issue."""
+        for id_, row in self.tickets.get(ref.repo, {}).items():
+            if row.number == ref.number:
+                return id_
+        return str(ref)
+
+    def ref(self, id_: str, repo: str) -> IssueRef | None:
+        """Find a ticket by id in its repository, else in the only other repository with that id."""
+        found = self._at(f"={id_}", self._spelling.get(repo.lower(), repo))
+        return found if isinstance(found, IssueRef) else None
+
+    def with_references(self, text: str, repo: str) -> str:
+        """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
+
+        def reference(match: re.Match[str]) -> str:
+            name = match[match.lastindex or 0]
+            ref = self.ref(name, repo) or self._at(_form(name), repo)
+            if not isinstance(ref, IssueRef):
+                return match[0]
+            return f"#{ref.number}" if ref.repo == repo else str(ref)
+
+        text = _TASK_OR_PAGE.sub(reference, text)
+        if "-" not in text:
+            return text
+        return _MENTION.sub(reference, text)
+
+    def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
+        """Mark a duplicate, or set the link aside; a denial also revokes comments on the two tickets."""
+        kind = part.kind
+        if kind is LinkKind.PLAIN and link.role != "links":
+            kind = LinkKind.DUPLICATE
+        source = link.ticket
+        target = part.ids
+        if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
+            source = part.ids
+            target = link.ticket
+        originals = self._find(target, repo)
+        if not originals:  # such as "n/a"
+            return
+        self.words[link.role, part.words, kind] += 1
+        for duplicate, original in product(self._find(source, repo), originals):
+            if isinstance(duplicate, SkipReason):
+                self.skipped.append(SkippedLink(source, target, duplicate))
+            elif isinstance(original, SkipReason):
+                self.skipped.append(SkippedLink(source, target, original))
+            elif duplicate == original:
+                self.skipped.append(SkippedLink(source, target, SkipReason.ITSELF))
+            elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
+                self.marks.setdefault(duplicate, {})[original] = None
+            else:
+                self.skipped.append(SkippedLink(link.ticket, link.cell, kind))
+                if kind is LinkKind.DENIED:
+                    self.denials.setdefault(duplicate, {})[original] = None
+
+    def _find(self, cell: str, repo: str) -> list[IssueRef | SkipReason]:
+        """The tickets that a cell names, and the reason for each part of it that names none."""
+        if ref := self.ref(plain_id(cell), repo):
+            return [ref]
+        matches: dict[IssueRef | SkipReason, None] = {}
+        for part in SEPARATOR.split(cell):
+            matches |= dict.fromkeys(self._named(part.strip(), repo))
+        if len(matches) > 1:
+            matches.pop(SkipReason.NO_ID, None)
+        return list(matches)
+
+    def _named(self, part: str, repo: str) -> list[IssueRef | SkipReason]:
+        """The tickets that a text names: by id or page, with other case or zeros, or only by number."""
+        if _NO_LINK.fullmatch(part):
+            return []
+        for forms in self._forms_in(part):
+            matches = [match for form in forms if (match := self._at(form, repo))]
+            if matches:
+                # One reason is enough, and none is needed if a ticket was found.
+                refs = [match for match in matches if isinstance(match, IssueRef)]
+                return [*(refs or matches[:1])]
+        has_number = re.search(r"\d", part)
+        return [SkipReason.OUTSIDE if has_number else SkipReason.NO_ID]
+
+    def _forms_in(self, part: str) -> Iterator[list[str]]:
+        """The forms of a text to look for: the whole, then the ids in it, then the numbers."""
+        yield [_form(plain_id(part))]
+        if "://" in part:
+            if host_of(part).lower() in self._hosts:
+                return  # the number may be that of another project's ticket
+            part = re.split(r"[/=]", part.rstrip("/"))[-1]
+        words = _WORD.findall(part) + _MENTION.findall(part)
+        ids = [
+            word for word in words if re.search(r"\d", word) and not word.isdecimal()
+        ]
+        yield list(map(_form, ids))
+        yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
+
+    def _at(self, form: str, repo: str) -> IssueRef | SkipReason | None:
+        return self._forms.get((repo, form)) or self._forms.get(("", form))
+
+    @cached_property
+    def _forms(self) -> dict[tuple[str, str], IssueRef | SkipReason]:
+        """Tickets by repository (or "") and id, form of id or page, or number; a reason if there are several."""
+        forms: dict[tuple[str, str], IssueRef | SkipReason] = {}
+        for repo, new in self._new.items():
+            for id_ in new:
+                row = self.tickets[repo][id_]
+                ref = IssueRef(repo, row.number)
+                names = {f"={id_}", _form(id_), _form(row.page)}
+                number = _NUMBERED.fullmatch(id_)
+                if number is not None:
+                    names.add(f"#{number[1]}")
+                for key in product(("", repo), names):
+                    if forms.setdefault(key, ref) != ref:
+                        forms[key] = SkipReason.AMBIGUOUS
+        return forms
+
+    @cached_property
+    def _hosts(self) -> set[str]:
+        tickets = chain.from_iterable(new.values() for new in self._new.values())
+        return {
+            host_of(ticket.page).lower() for ticket in tickets if "://" in ticket.page
+        }
+
+
+def host_of(url: str) -> str:
+    """The host of an address; empty for a text without one."""
+    _, _, address = url.partition("://")
+    return address.partition("/")[0]
+
+
+def _assign_numbers(
+    tickets: Mapping[str, NewTicket],
+    known: Mapping[str, TicketRow],
+) -> dict[str, int]:
+    """Assign a number to each id, in order of creation."""
+    numbers = {id_: known[id_].number for id_ in tickets if id_ in known}
+    taken = {row.number for row in known.values()}
+    new = sorted(
+        tickets.keys() - known.keys(), key=lambda id_: (tickets[id_].created_at, id_)
+    )
+    for id_ in new:
+        match = _NUMBERED.fullmatch(id_)
+        if match and int(match[1]) not in taken:
+            numbers[id_] = int(match[1])
+            taken.add(numbers[id_])
+    free = count(max(taken, default=0) + 1)
+    return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
+
+
+def _form(text: str) -> str:
+    """A form that an id or page has in any case and with any zeros before its numbers."""
+    return _DIGITS.sub(r"-\1", text.strip("# /").lower())
