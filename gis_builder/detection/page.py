@@ -77,6 +77,7 @@ _POINTS = code_pattern(
 )
 _FEW_WORDS = 1
 _SHORT = 300  # characters
+ANY_ISSUE = IssueRef("", 0)  # of a text that belongs to no issue
 
 
 def mask(text: str) -> str:

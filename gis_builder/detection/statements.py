@@ -11,13 +11,21 @@ from functools import lru_cache
 from itertools import compress, count
 
 from gis_builder.detection.issue_references import find_references
-from gis_builder.detection.lexicon import has_any, has_claim_stem
-from gis_builder.detection.page import mask, might_guess, might_matter
+from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.page import (
+    ANY_ISSUE,
+    PreparedText,
+    mask,
+    might_guess,
+    might_matter,
+)
+from gis_builder.detection.phrase_codes import code_of
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-_DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
+_DUPLICATES = frozenset((Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED))
+_DOUBTS = frozenset((Code.NOT, Code.NO, Code.MAYBE, Code.QUESTION))
 _BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
     r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+"
@@ -138,7 +146,14 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    return _DUPLICATE_LABEL.search(label) is not None or has_claim_stem(label.lower())
+    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "not a duplicate"."""
+    if not might_guess(label):
+        return False
+    page = PreparedText(label.replace("-", " "), ANY_ISSUE, ())
+    codes: set[str] = set()
+    for index in range(len(page.spans)):
+        codes.update(page.sentence(index).codes)
+    return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
@@ -151,10 +166,9 @@ def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | No
             continue
         body = mask(comment.body)
         for status in _IMPORTED_STATUS.finditer(body):
-            is_duplicate = _DUPLICATE_LABEL.fullmatch(status["status"]) is not None
-            mark = (
-                ImportedMark((), comment, status[0].strip()) if is_duplicate else None
-            )
+            mark = None
+            if code_of(status["status"].lower()) in _DUPLICATES:
+                mark = ImportedMark((), comment, status[0].strip())
         for line in _IMPORTED_TARGET.finditer(body):
             references = find_references(
                 line["merged"] or line["target"], thread.issue.ref.repo
