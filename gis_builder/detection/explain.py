@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import (
@@ -16,7 +16,14 @@ from gis_builder.detection.decision import weight
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
-from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome
+from gis_builder.store import (
+    Event,
+    Evidence,
+    IssueRefs,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
 
 _REASONS = {
     "open": "the issue is open",
@@ -76,7 +83,11 @@ def explain(
         f"{closed if issue.closed_at else issue.state}{labels}",
         "",
     ]
-    dated_lines = [*_event_lines(thread.events), *_statement_lines(tracker)]
+    dated_lines = [
+        *_event_lines(thread.events),
+        *_statement_lines(tracker),
+        *_evidence_lines(verdict.evidence),
+    ]
     lines += [text for _, text in sorted(dated_lines)]
     is_negative = verdict.outcome is VerdictOutcome.NOT
     outcome = "not a duplicate" if is_negative else str(verdict.outcome)
@@ -106,6 +117,16 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
         yield event.created_at, text
 
 
+def _evidence_lines(evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:
+    """The evidence that is neither an event nor a claim, such as a closing statement."""
+    for item in evidence:
+        if item.kind != "marked_event" and not item.kind.endswith("_comment"):
+            kind = item.kind.replace("_", " ")
+            said = f": “{item.said}”" if item.said else ""
+            text = f"{item.when}  {item.who or 'someone'}: {kind} of {_refs(item.targets)}{said}"
+            yield item.when, text
+
+
 def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
     closing = tracker.closing()
     for index, statement in enumerate(tracker.statements):
@@ -115,7 +136,9 @@ def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
             state = str(tracked.state)
             if tracked.is_valid:
                 state = f"weight {weight(tracked, closing):.2f}"
-            origin = " (inferred from another statement)" if tracked.is_inferred else ""
+            origin = ""
+            if tracked.is_inferred and tracked.targets:
+                origin = " (inferred from another statement)"
             claim = tracked.claim
             targets = f"{_refs(tracked.targets)}{origin}"
             text = f"{_STANCES[tracked.stance]} {claim.kind} of {targets}: “{claim.said}”; {state}"

@@ -65,6 +65,9 @@ def test_an_explanation():
     ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
     ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
     ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
+    ['mia: See #1.'] | {'labels': ('dup',)} | mia: closing statement of o/n#1
+    ['bob 9: _Merged into issue #1._'] | {} | bob: imported mark of o/n#1: “_Merged into issue #1._”
+    ['mia: Duplicate.'] | {} | asserts duplicate of an unnamed issue: “Duplicate”
 """)
 def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)
