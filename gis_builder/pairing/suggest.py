@@ -102,6 +102,7 @@ def suggest_for(
     top: int,
 ) -> Suggested:
     """Issues that were opened before an issue of the crawl and that it may repeat."""
+    ref = IssueRef(store.full_name(ref.repo), ref.number)
     thread = store.thread(ref)
     if thread is None or thread.issue.is_pull or thread.issue.ref != ref:
         raise DataError(
