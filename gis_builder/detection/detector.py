@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from itertools import chain
@@ -40,6 +41,7 @@ from gis_builder.store import (
     VerdictOutcome,
     full_names,
 )
+from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
@@ -290,9 +292,8 @@ class Detector:
         names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
-        inputs = json.dumps(
-            [repo, names, self._site, *tickets, settings, code_digest(*CODE)]
-        )
+        code = [__version__, code_digest(*CODE)]
+        inputs = json.dumps([repo, names, self._site, *tickets, settings, *code])
         return hashlib.sha256(inputs.encode()).digest()
 
 
@@ -322,9 +323,7 @@ class VerdictCache:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._schema = pl.Schema(_VERDICT | _INPUTS)
-        old = read_parquet(path) if path.exists() else self._schema.to_frame()
-        # Another version of the package may have written other columns.
-        self._old = old if old.schema == self._schema else self._schema.to_frame()
+        self._old = _saved(path, self._schema)
         self._new: list[pl.DataFrame] = []
         self._rows: list[tuple[Any, ...]] = []
 
@@ -357,6 +356,14 @@ class VerdictCache:
     def _flush(self) -> None:
         self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
+
+
+def _saved(path: Path, schema: pl.Schema) -> pl.DataFrame:
+    """The rows of a cache; none if it is damaged or has the columns of another version."""
+    with suppress(DataError):
+        if path.exists() and (rows := read_parquet(path)).schema == schema:
+            return rows
+    return schema.to_frame()
 
 
 def read_verdicts(path: Path, columns: Sequence[str] = tuple(_VERDICT)) -> pl.DataFrame:
