@@ -49,7 +49,9 @@ class Detected(Printed):
         return cross_repository_notes(self.counts)
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """The command to run after detection."""
+        """The command to run after detection, if there are duplicates."""
+        if not self.duplicates:
+            return []
         pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
         return [("make a dataset from the duplicates", pair)]
 

@@ -144,6 +144,12 @@ DROPPED_SCHEMA = {
     "issue1": pl.String,
     "issue2": pl.String,
 }
+_MORE_ISSUES = "crawl or import more issues"
+# What makes uncertain verdicts with these reasons duplicates.
+_REMEDIES = {
+    "below_min_confidence": "lower detect.min_confidence",
+    "cross_repository": "set detect.allow_cross_repository=true",
+}
 # Number of rejected pairs by label and reason; for issues the label is None.
 Reasons = Counter[tuple[int | None, str]]
 
@@ -298,10 +304,10 @@ def write_gis(
 
 def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
     """Why there is no positive, and what to do."""
-    dropped = statistics.get("dropped_positives", {})
+    dropped = statistics["dropped_positives"]
     if not dropped:
-        return "no duplicates found; crawl or import more issues"
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+        return _why_no_duplicate(statistics["verdicts"].get("uncertain", {}))
+    reasons = _named_counts(dropped)
     remedies = []
     found = [relation for relation in Relation if f"relation_{relation}" in dropped]
     if found:
@@ -311,8 +317,20 @@ def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
         remedies.append("lower --min-same-probability")
     if "text_too_short" in dropped:
         remedies.append("lower text.min_words and text.min_chars")
-    remedy = " or ".join(remedies) or "crawl or import more issues"
+    remedy = " or ".join(remedies) or _MORE_ISSUES
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
+
+
+def _why_no_duplicate(uncertain: Mapping[str, int]) -> str:
+    if not uncertain:
+        return f"no duplicates found; {_MORE_ISSUES}"
+    remedies = [remedy for reason, remedy in _REMEDIES.items() if reason in uncertain]
+    remedy = " or ".join(remedies) or _MORE_ISSUES
+    return f"no duplicates found, only uncertain ones ({_named_counts(uncertain)}); {remedy}"
+
+
+def _named_counts(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
 
 
 def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
