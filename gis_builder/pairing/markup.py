@@ -450,4 +450,8 @@ def tidy_blanks(text: str) -> str:
                 if len(line) > _MAX_HOLLOW or not _HOLLOW_LINE.fullmatch(line)
             ]
         pieces.append("\n".join(lines))
-    return _BLANK_LINES.sub("\n\n", "".join(pieces)).strip()
+    text = _BLANK_LINES.sub("\n\n", "".join(pieces)).rstrip()
+    stripped = text.lstrip()
+    _, _, indent = text[: len(text) - len(stripped)].rpartition("\n")
+    is_code = indent.startswith(("    ", "\t"))
+    return indent + stripped if is_code else stripped

@@ -122,7 +122,7 @@ def render(
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
     body = clean(without_template(issue.body, template, removed), removed, partners)
-    text = f"{title}\n\n{body}" if title and body else title or body
+    text = f"{title}\n\n{body}".strip()
     counts = dict(sorted(removed.items()))
     return IssueText(issue.ref, text, issue.created_at, counts)
 
