@@ -81,10 +81,14 @@ class RepoThreads(Struct):
         """The highest known number."""
         return max((*self.threads, *self.pulls), default=0)
 
+    def full_name(self, repo: str) -> str:
+        """The present name of this repository, instead of a former name or another spelling."""
+        names = {name.lower() for name in (self.name, *self.former_names)}
+        return self.name if repo.lower() in names else repo
+
     def kind_of(self, ref: IssueRef) -> Kind:
         """The kind of a reference; unknown numbers may be lost or older than the hours."""
-        names = {name.lower() for name in (self.name, *self.former_names)}
-        if ref.repo.lower() in names:
+        if self.full_name(ref.repo) == self.name:
             if ref.number in self.threads:
                 return Kind.ISSUE
             if ref.number in self.pulls:
@@ -327,7 +331,8 @@ class _Judge:
         texts = self._texts(repo, clusters, len(duplicates))
         links: list[Edge] = []
         for ref in texts.usable:
-            targets = mentions_of(repo.threads[ref.number]).intersection(texts.usable)
+            mentions = mentions_of(repo.threads[ref.number], repo.full_name)
+            targets = mentions.intersection(texts.usable)
             links += ((ref, target) for target in sorted(targets))
         return JudgedRepo(
             repo_id=repo.repo_id,

@@ -250,20 +250,22 @@ def _linked_pairs(
     )
     for stored in show.counted("finding mentions", threads, total):
         if stored.ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site))
+            thread = github_links(stored.read(), site)
+            mentions = mentions_of(thread, store.full_name)
             for target in mentions.intersection(usable):
                 links.add(frozenset((stored.ref, target)))
     return links
 
 
-def mentions_of(thread: Thread) -> set[IssueRef]:
-    """Every issue that a thread mentions."""
+def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
+    """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
     mentions: set[IssueRef] = set()
     texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
     for text in texts:
-        references = find_references(comparable(text), issue.repo)
-        mentions.update(reference.ref for reference in references)
+        for reference in find_references(comparable(text), issue.repo):
+            repo, number = reference.ref
+            mentions.add(IssueRef(full_name(repo), number))
     return mentions
 
 
