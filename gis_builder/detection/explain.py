@@ -12,7 +12,7 @@ from gis_builder.detection.claim_tracker import (
     Rules,
     track_claims,
 )
-from gis_builder.detection.decision import weight
+from gis_builder.detection.claim_weight import weight
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
