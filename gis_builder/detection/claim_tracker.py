@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 
 from msgspec import Struct
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.reading import MAX_CLAIMS, TextReading
+from gis_builder.detection.reading import MAX_CLAIMS
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     MAX_CHARACTERS,
     ONE_CLICK,
     SAME_SITTING,
     Closing,
+    KindOf,
     Role,
+    Rules,
     Statement,
     TrackerMarks,
     closing_of,
     instant,
     read_statements,
 )
-from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
-
-KindOf = Callable[[IssueRef], Kind]
+from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
+from gis_builder.store import Issue, IssueRef, IssueRefs, Kind, Thread
 
 # A bare "yes" or "no" can answer a claim up to this many comments earlier.
 _ANSWER_REACH = 2
@@ -35,71 +33,7 @@ _MENTION_REACH = 3
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 DECIDING_ROLES = (Role.CLOSER, Role.MAINTAINER)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Settings of one repository that change its verdicts."""
-
-    allow_cross_repository: bool = False
-    # Other repositories whose issues always count as targets.
-    one_tracker: frozenset[str] = frozenset()
-    former_names: frozenset[str] = frozenset()
-    site: str = GITHUB
-
-
-DEFAULT_RULES = Rules()
-
-
-class ClaimState(StrEnum):
-    """Whether a claim is still valid, and if not, why."""
-
-    VALID = "valid"
-    DISPUTED = "disputed"  # "not a dup", "a different bug"
-    REOPENED = "reopened"
-    UNMARKED = "unmarked"  # the tracker's mark was removed
-    FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
-    # The claim was only a guess, and another explanation followed.
-    EXPLAINED = "explained"
-
-
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
-
-
-@dataclass(slots=True)
-class TrackedClaim:
-    """A claim with its resolved targets and its current state."""
-
-    claim: Claim
-    targets: IssueRefs
-    statement: Statement
-    index: int  # of the statement in the thread
-    stance: Stance
-    # Whether the text has no reference, so that another statement names the target.
-    is_inferred: bool = False
-    confirmed_by: Statement | None = None
-    state: ClaimState = ClaimState.VALID
-    is_disputed_later: bool = False  # by a bystander, after the closing
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether no later statement or event revoked the claim."""
-        return self.state is ClaimState.VALID
-
-    @property
-    def asserts_duplicate(self) -> bool:
-        """Whether it is an asserted duplicate, the firmest kind of claim."""
-        return self.claim.kind is ClaimKind.DUPLICATE and self.stance is Stance.ASSERTED
-
-    def is_named_in(self, reading: TextReading) -> bool:
-        """Whether a text mentions a target of the claim."""
-        return not set(self.targets).isdisjoint(reading.mentions)
-
-    def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
-        """Record that a later statement supports the claim."""
-        self.confirmed_by = statement
-        if stance is Stance.ASSERTED or self.stance is Stance.ASKED:
-            self.stance = stance
 
 
 class ClaimTracker(Struct):
@@ -450,12 +384,7 @@ def track_claims(
     if sum(map(len, texts)) > MAX_CHARACTERS:
         tracker.over_limit = "too_much_text"
         return tracker
-    statements = read_statements(
-        thread,
-        rules.former_names,
-        site=rules.site,
-        must_read=marks.says_duplicate,
-    )
+    statements = read_statements(thread, rules, must_read=marks.says_duplicate)
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:
         tracker.over_limit = "too_many_claims"

@@ -9,12 +9,7 @@ from functools import partial
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.claim_tracker import (
     DECIDING_ROLES,
-    DEFAULT_RULES,
-    ClaimState,
     ClaimTracker,
-    KindOf,
-    Rules,
-    TrackedClaim,
     track_claims,
 )
 from gis_builder.detection.claim_weight import (
@@ -26,12 +21,16 @@ from gis_builder.detection.claim_weight import (
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.rules import ClaimKind, relation_of
 from gis_builder.detection.statements import (
+    DEFAULT_RULES,
+    KindOf,
     Role,
+    Rules,
     Statement,
     TrackerMarks,
     before_closing,
     read_marks,
 )
+from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
 from gis_builder.store import (
     Evidence,
     Issue,

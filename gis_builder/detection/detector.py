@@ -23,10 +23,10 @@ import polars as pl
 from msgspec import Struct
 
 from gis_builder.crawl_progress import RunDisplay
-from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.detection.issue_references import github_links
+from gis_builder.detection.statements import KindOf, Rules
 from gis_builder.settings import DetectSettings
 from gis_builder.store import (
     Evidence,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.claim_tracker import (
-    DEFAULT_RULES,
-    ClaimTracker,
-    KindOf,
-    Rules,
-    track_claims,
-)
+from gis_builder.detection.claim_tracker import ClaimTracker, track_claims
 from gis_builder.detection.claim_weight import weight
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
-from gis_builder.detection.statements import Statement, read_marks
+from gis_builder.detection.statements import (
+    DEFAULT_RULES,
+    KindOf,
+    Rules,
+    Statement,
+    read_marks,
+)
 from gis_builder.store import (
     Event,
     Evidence,

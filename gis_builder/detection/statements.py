@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,7 +21,16 @@ from gis_builder.detection.page import (
 )
 from gis_builder.detection.phrase_codes import code_of
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
+from gis_builder.store import (
+    GITHUB,
+    Comment,
+    Event,
+    Issue,
+    IssueRef,
+    IssueRefs,
+    Kind,
+    Thread,
+)
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATES = frozenset((Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED))
@@ -62,6 +71,23 @@ SAME_SITTING = timedelta(minutes=30)
 # seconds: a thread gets the same verdict on every machine. It is ten times the longest thread of
 # rust-lang/rust; GitHub allows 2,500 comments of 65,536 characters.
 MAX_CHARACTERS = 4_000_000
+
+
+KindOf = Callable[[IssueRef], Kind]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Settings of one repository that change its verdicts."""
+
+    allow_cross_repository: bool = False
+    # Other repositories whose issues always count as targets.
+    one_tracker: frozenset[str] = frozenset()
+    former_names: frozenset[str] = frozenset()
+    site: str = GITHUB
+
+
+DEFAULT_RULES = Rules()
 
 
 class Role(StrEnum):
@@ -195,28 +221,24 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def read_statements(
-    thread: Thread,
-    former_names: Collection[str],
-    *,
-    site: str,
-    must_read: bool,
+    thread: Thread, rules: Rules, *, must_read: bool
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
-    page = issue.ref.page(site)
+    page = issue.ref.page(rules.site)
     opens_with_claim = (
         might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     )
     might_claim = [might_matter(comment.body) for comment in thread.comments]
     if not (must_read or opens_with_claim or any(might_claim)):
         return []
-    opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
+    opening = list(_opening(issue, rules)) if opens_with_claim else []
     closings = [event.actor for event in thread.events if event.kind == "closed"]
     closers = frozenset({issue.closed_by, *closings[-1:]} - {None})
 
     def read_comment(comment: Comment) -> Statement:
         return Statement(
-            reading=read(comment.body, issue.ref, former_names),
+            reading=read(comment.body, issue.ref, rules.former_names),
             role=_role(issue, comment, closers),
             who=comment.author,
             when=comment.created_at,
@@ -231,7 +253,7 @@ def read_statements(
     if not must_read and not any(statement.reading.claims for statement in early):
         return []
     # Only now are the other comments read: most threads have no claim.
-    statements = opening or list(_opening(issue, page, former_names))
+    statements = opening or list(_opening(issue, rules))
     for index, comment in enumerate(thread.comments):
         statements.append(comments.get(index) or read_comment(comment))
     return statements
@@ -255,21 +277,20 @@ def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
-def _opening(
-    issue: Issue, page: str, former_names: Collection[str]
-) -> Iterator[Statement]:
+def _opening(issue: Issue, rules: Rules) -> Iterator[Statement]:
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
     original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
-    reading = read_body(original, issue.ref, former_names)
+    page = issue.ref.page(rules.site)
+    reading = read_body(original, issue.ref, rules.former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
     if title_note:
         notes.append(title_note.group())
     for note in notes:
         yield Statement(
-            reading=read(note, issue.ref, former_names),
+            reading=read(note, issue.ref, rules.former_names),
             role=Role.CLOSER if is_closer else Role.AUTHOR,
             who=issue.author,
             when=issue.created_at,

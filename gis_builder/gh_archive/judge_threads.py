@@ -19,10 +19,9 @@ from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection.claim_tracker import Rules
 from gis_builder.detection.detector import judge_thread, parse_issue
 from gis_builder.detection.explain import explain
-from gis_builder.detection.statements import instant
+from gis_builder.detection.statements import Rules, instant
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
