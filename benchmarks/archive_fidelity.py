@@ -17,7 +17,8 @@ from pathlib import Path
 import polars as pl
 from runs import argument_parser
 
-from gis_builder.detection.detector import judge_thread, read_verdicts
+from gis_builder.detection.detector import judge_thread
+from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.judge_threads import threads_of

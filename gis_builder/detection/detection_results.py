@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gis_builder.detection.detector import read_verdicts
+from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.store import VerdictOutcome
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult

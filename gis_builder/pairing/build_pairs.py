@@ -18,14 +18,9 @@ from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-from gis_builder.detection.detector import (
-    FILE,
-    count_verdicts,
-    detect,
-    judged_rows,
-    read_duplicates,
-)
+from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links
+from gis_builder.detection.verdict_files import FILE, count_verdicts, read_duplicates
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,
