@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 from runs import argument_parser
 
-from gis_builder.detection.detector import judge_thread
+from gis_builder.detection.decision import decide
 from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
 from gis_builder.gh_archive.extract import extract_hour
@@ -110,9 +110,7 @@ def from_archive(lines: list[bytes]) -> Judged:
         repo = threads_of(read_rows(made).iter_rows(named=True))
     settings = DetectSettings()
     return {
-        number: outcome_and_targets(
-            judge_thread(thread, repo.kind_of, repo.rules, settings)
-        )
+        number: outcome_and_targets(decide(thread, repo.kind_of, repo.rules(settings)))
         for number, thread in repo.threads.items()
     }
 

@@ -73,7 +73,12 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = {
             ref for statement in tracker.statements for ref in statement.reading.pulls
         }
-    return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    verdict = _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
+    if is_duplicate and verdict.confidence < rules.min_confidence:
+        uncertain = VerdictOutcome.UNCERTAIN
+        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
+    return verdict
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:

@@ -7,7 +7,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -19,9 +18,9 @@ from msgspec import Struct
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explain
+from gis_builder.detection.explain import explained
 from gis_builder.detection.issue_references import github_links
-from gis_builder.detection.statements import KindOf, Rules
+from gis_builder.detection.statements import Rules
 from gis_builder.detection.verdict_files import (
     KEPT_FILE,
     CachedVerdict,
@@ -37,11 +36,11 @@ from gis_builder.store import (
     StoredThread,
     Thread,
     Verdict,
-    VerdictOutcome,
     full_names,
 )
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.folders import differing
 from pairkit.dataset.parquet import write_parquet
 
 _LOG = logging.getLogger(__name__)
@@ -110,9 +109,9 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     if last.store != store.content_hash():
         message = "the verdicts are older than the crawl; run `gis detect` again"
         raise DataError(message, path=store.path)
-    if last.settings != settings.model_dump(mode="json"):
+    if changes := differing(last.settings, settings.model_dump(mode="json")):
         remedy = "use the same, or run `gis detect` again"
-        message = f"judged with other settings ({last.settings}); {remedy}"
+        message = f"judged with other settings: {'; '.join(changes)}; {remedy}"
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
 
@@ -133,11 +132,9 @@ def explain_thread(
     thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
-    thread = github_links(thread, store.site)
     detector = Detector(store, settings)
-    verdict = detector.decide(thread, detector.kind_of)
     rules = detector.rules(thread.issue.repo)
-    return verdict, explain(thread, verdict, detector.kind_of, rules)
+    return explained(github_links(thread, store.site), detector.kind_of, rules)
 
 
 class Detector:
@@ -228,19 +225,14 @@ class Detector:
             return dependencies[ref]
 
         self.judged_anew += 1
-        verdict = self.decide(thread, kind_of)
+        verdict = decide(thread, kind_of, self.rules(thread.issue.repo))
         return CachedVerdict(verdict, input_hash, tuple(sorted(dependencies.items())))
-
-    def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
-        """The verdict on one thread, see `judge_thread`."""
-        return judge_thread(
-            thread, kind_of, self.rules(thread.issue.repo), self._settings
-        )
 
     def rules(self, repo: str) -> Rules:
         """The rules for one repository, with its former names."""
         return Rules(
             allow_cross_repository=self._settings.allow_cross_repository,
+            min_confidence=self._settings.min_confidence,
             # The projects of imported tickets are one tracker.
             one_tracker=frozenset(self._tickets if repo in self._tickets else ()),
             former_names=frozenset(self._names.get(repo, ())) - {repo},
@@ -254,10 +246,9 @@ class Detector:
         is_newer = ref.number > self._newest.get(repo, ref.number)
         if is_newer and kind is Kind.MISSING:
             return Kind.UNKNOWN  # it may be newer than the crawl
+        # An imported tracker is complete up to its newest number.
         if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
-            return (
-                Kind.MISSING
-            )  # an imported tracker is complete up to its newest number
+            return Kind.MISSING
         return kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -269,15 +260,3 @@ class Detector:
         code = [__version__, code_digest(*CODE)]
         inputs = json.dumps([repo, names, self._site, *tickets, settings, *code])
         return hashlib.sha256(inputs.encode()).digest()
-
-
-def judge_thread(
-    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
-) -> Verdict:
-    """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
-    verdict = decide(thread, kind_of, rules)
-    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
-    if is_duplicate and verdict.confidence < settings.min_confidence:
-        uncertain = VerdictOutcome.UNCERTAIN
-        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
-    return verdict

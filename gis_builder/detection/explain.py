@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import ClaimTracker, track_claims
 from gis_builder.detection.claim_weight import weight
+from gis_builder.detection.decision import decide
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import (
@@ -66,14 +67,18 @@ _STANCES = {
 }
 
 
-def explain(
-    thread: Thread,
-    verdict: Verdict,
-    kind_of: KindOf,
-    rules: Rules = DEFAULT_RULES,
+def explained(
+    thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES
+) -> tuple[Verdict, str]:
+    """The verdict on a thread, with its explanation."""
+    verdict = decide(thread, kind_of, rules)
+    return verdict, _explanation(comparable_thread(thread), verdict, kind_of, rules)
+
+
+def _explanation(
+    thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules
 ) -> str:
-    """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
-    thread = comparable_thread(thread)
+    """Each piece of evidence with its weight, in order of time, and the reason."""
     issue = thread.issue
     tracker = track_claims(thread, read_marks(thread), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""

@@ -81,6 +81,7 @@ class Rules:
     """Settings of one repository that change its verdicts."""
 
     allow_cross_repository: bool = False
+    min_confidence: float = 0.0  # of a duplicate
     # Other repositories whose issues always count as targets.
     one_tracker: frozenset[str] = frozenset()
     former_names: frozenset[str] = frozenset()

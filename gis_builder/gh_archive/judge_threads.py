@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection.detector import judge_thread, parse_issue
-from gis_builder.detection.explain import explain
+from gis_builder.detection.decision import decide
+from gis_builder.detection.detector import parse_issue
+from gis_builder.detection.explain import explained
 from gis_builder.detection.statements import Rules, instant
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
@@ -70,10 +71,11 @@ class RepoThreads(Struct):
     threads: dict[int, Thread] = {}
     pulls: frozenset[int] = frozenset()
 
-    @property
-    def rules(self) -> Rules:
+    def rules(self, settings: DetectSettings) -> Rules:
         """The detection rules, with the repository's former names."""
-        return Rules(former_names=self.former_names)
+        return Rules(
+            former_names=self.former_names, min_confidence=settings.min_confidence
+        )
 
     @property
     def highest(self) -> int:
@@ -315,11 +317,10 @@ class _Judge:
             return JudgedRepo(repo.repo_id, EXCLUDED)
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
+        rules = repo.rules(self._settings.detect)
         for full_thread in repo.threads.values():
             thread = self._excluded.without_comments(full_thread)
-            verdict = judge_thread(
-                thread, repo.kind_of, repo.rules, self._settings.detect
-            )
+            verdict = decide(thread, repo.kind_of, rules)
             counts[str(verdict.outcome), verdict.reason] += 1
             if verdict.outcome is VerdictOutcome.DUPLICATE:
                 duplicates.append(verdict)
@@ -406,8 +407,7 @@ def explain_archived(
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
         if thread:
-            verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
-            return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
+            return explained(thread, repo.kind_of, repo.rules(settings))
     raise ConfigError(
         f"issue = {name}: not among the issues of {work}, or not in the hours of its last run"
     )

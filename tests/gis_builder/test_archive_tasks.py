@@ -249,7 +249,7 @@ def repo(rows):
 def test_the_latest_name_of_a_repository_counts():
     found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
     assert found.name == found.threads[1].issue.repo == "acme/Comet"
-    assert found.rules.former_names == {"acme/rocket", "acme/probe"}
+    assert found.former_names == {"acme/rocket", "acme/probe"}
     assert found.kind_of(IssueRef("Acme/Rocket", 1)) is Kind.ISSUE
     assert found.named_at == (at(9), 9)
 
