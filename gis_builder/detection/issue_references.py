@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from gis_builder.store import GITHUB, IssueRef, Thread
@@ -70,6 +70,7 @@ _POINTING_LABEL = re.compile(
     r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
     re.IGNORECASE,
 )
+Edit = tuple[int, int, str]  # start and end of a span, and its new words
 REFERENCE_MARK = "\x01"
 REST_OF_REFERENCE = "\x02"
 
@@ -199,14 +200,22 @@ def _same_home(repo: str, home: str, homes: set[str]) -> str:
     return home if lower in homes or name == home_name else repo
 
 
-def hide_references(text: str, references: Sequence[Reference]) -> str:
+def hide_references(text: str, references: Iterable[Reference]) -> str:
     """Replace each reference by a mark of the same length, so that links aren't read as words."""
+    edits = []
+    for reference in references:
+        rest = REST_OF_REFERENCE * (reference.end - reference.start - 1)
+        edits.append((reference.start, reference.end, REFERENCE_MARK + rest))
+    return edited(text, edits)
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with other words at some spans, which are in order and don't overlap."""
     pieces = []
     position = 0
-    for reference in references:
-        length = reference.end - reference.start
-        pieces.append(text[position : reference.start])
-        pieces.append(REFERENCE_MARK + REST_OF_REFERENCE * (length - 1))
-        position = reference.end
+    for start, end, words in edits:
+        pieces.append(text[position:start])
+        pieces.append(words)
+        position = end
     pieces.append(text[position:])
     return "".join(pieces)
