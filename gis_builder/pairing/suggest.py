@@ -172,8 +172,7 @@ def _error_of(code: int, stderr: str) -> PairkitError:
     errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
     last = errors[-1].removeprefix("error: ") if errors else ""
     message = f"aoe search: {one_line(last or stderr[-300:] or f'exit code {code}')}"
-    if code == ConfigError.exit_code:
-        return ConfigError(message)
-    if code == RemoteError.exit_code:
-        return RemoteError(message)
+    for kind in (ConfigError, RemoteError):
+        if code == kind.exit_code:
+            return kind(message)
     return DataError(message)
