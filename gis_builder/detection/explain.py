@@ -57,6 +57,7 @@ _KINDS = {
     "same": "says that it is the same as another",
     "tracked": "says that it is tracked elsewhere",
 }
+_MARKS = ("duplicate_of", "marked_event")  # evidence that events show
 _SPEAKERS = {"note": "a note in title or body", "other": "a bystander"}
 _STANCES = {
     Stance.ASSERTED: "asserts",
@@ -125,7 +126,7 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
 def _evidence_lines(evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:
     """The evidence that is neither an event nor a claim, such as a closing statement."""
     for item in evidence:
-        if item.kind != "marked_event" and not item.kind.endswith("_comment"):
+        if item.kind not in _MARKS and not item.kind.endswith("_comment"):
             kind = item.kind.replace("_", " ")
             said = f": “{item.said}”" if item.said else ""
             text = f"{item.when}  {item.who or 'someone'}: {kind} of {_refs(item.targets)}{said}"

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from gis_builder.detection import lexicon
 from tests.support.shorthand import each_line, parametrize, table
 
-from .detect_threads import DUPLICATE, check, decided, explained, said, talk
+from .detect_threads import DUPLICATE, check, decided, explained, ref, said, talk
 
 
 @each_line("""
@@ -50,6 +50,7 @@ def test_an_explanation():
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
     assert "weight 0.98" in text
+    assert explained(duplicate_of=ref(1)).count("duplicate of") == 1
     assert (
         "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]"
         in text
