@@ -160,7 +160,9 @@ class ClaimTracker(Struct):
             else:
                 named = self.issues_pointed_at_by(statement)
             refs = tuple(ref for ref in named if ref not in rejected)
-            if refs:
+            # A bot's list of similar issues doesn't name one of them.
+            is_bots_list = statement.role is Role.BOT and len(refs) > 1
+            if refs and (claim.is_plural or not is_bots_list):
                 return refs if claim.is_plural else refs[-1:]
         return ()
 
