@@ -85,9 +85,8 @@ class ClaimTracker(Struct):
     def revoke(self, state: ClaimState, targets: IssueRefs = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
-            if tracked.is_valid and (
-                not targets or set(targets) & set(tracked.targets)
-            ):
+            is_meant = not targets or tracked.names_any(targets)
+            if tracked.is_valid and is_meant:
                 tracked.state = state
 
     def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
@@ -96,7 +95,7 @@ class ClaimTracker(Struct):
             self.revoke(ClaimState.DISPUTED, targets)
             return
         for tracked in self.claims:
-            if not targets or set(targets) & set(tracked.targets):
+            if not targets or tracked.names_any(targets):
                 tracked.is_disputed_later = True
 
     def last_valid(self) -> TrackedClaim | None:
@@ -252,7 +251,7 @@ class ClaimTracker(Struct):
         accepts = reading.agrees or reading.thanks or reading.accepts_explanation
         if not accepts or not self._has_authority_by_closing(statement):
             return False
-        if last.is_named_in(reading):
+        if last.names_any(reading.mentions):
             return False
         since = [
             earlier.reading
@@ -264,8 +263,9 @@ class ClaimTracker(Struct):
         if not since or not reading.accepts_explanation:
             return False
         before = since[-1]
-        is_about_duplicates = before.speaks_of_duplicates or last.is_named_in(before)
-        return before.word_count > _FEW_WORDS and not is_about_duplicates
+        if before.speaks_of_duplicates or last.names_any(before.mentions):
+            return False
+        return before.word_count > _FEW_WORDS
 
     def _has_authority_by_closing(self, statement: Statement) -> bool:
         """Whether a statement of someone with authority was made before or at the closing."""
@@ -279,7 +279,8 @@ class ClaimTracker(Struct):
         if not accepts or not _has_authority(statement):
             return None
         for tracked in reversed(self.claims):
-            if tracked.state is ClaimState.EXPLAINED and tracked.is_named_in(reading):
+            is_named = tracked.names_any(reading.mentions)
+            if tracked.state is ClaimState.EXPLAINED and is_named:
                 tracked.state = ClaimState.VALID
                 return tracked
         return None

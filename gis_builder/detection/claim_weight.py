@@ -154,7 +154,7 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
     if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
     is_long = remark.reading.word_count > min_words
-    return is_long and set(tracked.targets).isdisjoint(remark.reading.mentions)
+    return is_long and not tracked.names_any(remark.reading.mentions)
 
 
 def _is_last_word(

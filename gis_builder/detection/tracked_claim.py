@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.reading import TextReading
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import Statement
 from gis_builder.store import IssueRefs
@@ -49,9 +48,9 @@ class TrackedClaim:
         """Whether it is an asserted duplicate, the firmest kind of claim."""
         return self.claim.kind is ClaimKind.DUPLICATE and self.stance is Stance.ASSERTED
 
-    def is_named_in(self, reading: TextReading) -> bool:
-        """Whether a text mentions a target of the claim."""
-        return not set(self.targets).isdisjoint(reading.mentions)
+    def names_any(self, refs: IssueRefs) -> bool:
+        """Whether one of these issues is a target of the claim."""
+        return not set(self.targets).isdisjoint(refs)
 
     def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
         """Record that a later statement supports the claim."""
