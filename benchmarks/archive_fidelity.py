@@ -17,10 +17,11 @@ from pathlib import Path
 import polars as pl
 from runs import argument_parser
 
-from gis_builder.detection.detector import judge_thread, read_verdicts
+from gis_builder.detection.decision import decide
+from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
+from gis_builder.gh_archive.archive_threads import threads_of
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.judge_threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict, VerdictOutcome
@@ -109,9 +110,7 @@ def from_archive(lines: list[bytes]) -> Judged:
         repo = threads_of(read_rows(made).iter_rows(named=True))
     settings = DetectSettings()
     return {
-        number: outcome_and_targets(
-            judge_thread(thread, repo.kind_of, repo.rules, settings)
-        )
+        number: outcome_and_targets(decide(thread, repo.kind_of, repo.rules(settings)))
         for number, thread in repo.threads.items()
     }
 

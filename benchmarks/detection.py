@@ -20,8 +20,8 @@ from pathlib import Path
 
 from runs import argument_parser
 
-from gis_builder.detection.claim_tracker import KindOf
 from gis_builder.detection.decision import decide
+from gis_builder.detection.statements import KindOf
 from gis_builder.store.issue_records import (
     Comment,
     IssueRef,

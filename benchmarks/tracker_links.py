@@ -22,7 +22,7 @@ from relations import wilson
 from runs import argument_parser
 
 import gis_builder
-from gis_builder.detection.detector import FILE, read_verdicts
+from gis_builder.detection.verdict_files import FILE, read_verdicts
 from gis_builder.store.store import open_store
 from pairkit.similarity.groups import Groups
 

@@ -206,8 +206,8 @@ def detect(
         DataError: Its store is damaged or has no issues.
     """
     from gis_builder.detection.detection_results import Detected
-    from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
+    from gis_builder.detection.verdict_files import FILE, count_verdicts
     from gis_builder.settings import BuildSettings
     from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings

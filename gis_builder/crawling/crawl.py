@@ -13,7 +13,8 @@ from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
 from gis_builder.crawling.status import reasons_against
 from gis_builder.crawling.ticket_dump import find_trackers
-from gis_builder.detection.detector import CachedVerdict, Detector
+from gis_builder.detection.detector import Detector
+from gis_builder.detection.verdict_files import CachedVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import IssueRef, RepoOutcome, RepoRow, Store, VerdictOutcome
 from gis_builder.store.store import site_at

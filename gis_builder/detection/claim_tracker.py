@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 
 from msgspec import Struct
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.reading import MAX_CLAIMS, TextReading
+from gis_builder.detection.reading import MAX_CLAIMS
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     MAX_CHARACTERS,
     ONE_CLICK,
     SAME_SITTING,
     Closing,
+    KindOf,
     Role,
+    Rules,
     Statement,
     TrackerMarks,
     closing_of,
     instant,
     read_statements,
 )
-from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
-
-KindOf = Callable[[IssueRef], Kind]
+from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
+from gis_builder.store import Issue, IssueRef, IssueRefs, Kind, Thread
 
 # A bare "yes" or "no" can answer a claim up to this many comments earlier.
 _ANSWER_REACH = 2
@@ -35,71 +33,7 @@ _MENTION_REACH = 3
 _ANSWER_WORDS = 30
 _FEW_WORDS = 12
 DECIDING_ROLES = (Role.CLOSER, Role.MAINTAINER)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Settings of one repository that change its verdicts."""
-
-    allow_cross_repository: bool = False
-    # Other repositories whose issues always count as targets.
-    one_tracker: frozenset[str] = frozenset()
-    former_names: frozenset[str] = frozenset()
-    site: str = GITHUB
-
-
-DEFAULT_RULES = Rules()
-
-
-class ClaimState(StrEnum):
-    """Whether a claim is still valid, and if not, why."""
-
-    VALID = "valid"
-    DISPUTED = "disputed"  # "not a dup", "a different bug"
-    REOPENED = "reopened"
-    UNMARKED = "unmarked"  # the tracker's mark was removed
-    FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
-    # The claim was only a guess, and another explanation followed.
-    EXPLAINED = "explained"
-
-
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
-
-
-@dataclass(slots=True)
-class TrackedClaim:
-    """A claim with its resolved targets and its current state."""
-
-    claim: Claim
-    targets: IssueRefs
-    statement: Statement
-    index: int  # of the statement in the thread
-    stance: Stance
-    # Whether the text has no reference, so that another statement names the target.
-    is_inferred: bool = False
-    confirmed_by: Statement | None = None
-    state: ClaimState = ClaimState.VALID
-    is_disputed_later: bool = False  # by a bystander, after the closing
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether no later statement or event revoked the claim."""
-        return self.state is ClaimState.VALID
-
-    @property
-    def asserts_duplicate(self) -> bool:
-        """Whether it is an asserted duplicate, the firmest kind of claim."""
-        return self.claim.kind is ClaimKind.DUPLICATE and self.stance is Stance.ASSERTED
-
-    def is_named_in(self, reading: TextReading) -> bool:
-        """Whether a text mentions a target of the claim."""
-        return not set(self.targets).isdisjoint(reading.mentions)
-
-    def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
-        """Record that a later statement supports the claim."""
-        self.confirmed_by = statement
-        if stance is Stance.ASSERTED or self.stance is Stance.ASKED:
-            self.stance = stance
 
 
 class ClaimTracker(Struct):
@@ -151,9 +85,8 @@ class ClaimTracker(Struct):
     def revoke(self, state: ClaimState, targets: IssueRefs = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
-            if tracked.is_valid and (
-                not targets or set(targets) & set(tracked.targets)
-            ):
+            is_meant = not targets or tracked.names_any(targets)
+            if tracked.is_valid and is_meant:
                 tracked.state = state
 
     def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
@@ -162,7 +95,7 @@ class ClaimTracker(Struct):
             self.revoke(ClaimState.DISPUTED, targets)
             return
         for tracked in self.claims:
-            if not targets or set(targets) & set(tracked.targets):
+            if not targets or tracked.names_any(targets):
                 tracked.is_disputed_later = True
 
     def last_valid(self) -> TrackedClaim | None:
@@ -226,7 +159,9 @@ class ClaimTracker(Struct):
             else:
                 named = self.issues_pointed_at_by(statement)
             refs = tuple(ref for ref in named if ref not in rejected)
-            if refs:
+            # A bot's list of similar issues doesn't name one of them.
+            is_bots_list = statement.role is Role.BOT and len(refs) > 1
+            if refs and (claim.is_plural or not is_bots_list):
                 return refs if claim.is_plural else refs[-1:]
         return ()
 
@@ -316,7 +251,7 @@ class ClaimTracker(Struct):
         accepts = reading.agrees or reading.thanks or reading.accepts_explanation
         if not accepts or not self._has_authority_by_closing(statement):
             return False
-        if last.is_named_in(reading):
+        if last.names_any(reading.mentions):
             return False
         since = [
             earlier.reading
@@ -328,8 +263,9 @@ class ClaimTracker(Struct):
         if not since or not reading.accepts_explanation:
             return False
         before = since[-1]
-        is_about_duplicates = before.speaks_of_duplicates or last.is_named_in(before)
-        return before.word_count > _FEW_WORDS and not is_about_duplicates
+        if before.speaks_of_duplicates or last.names_any(before.mentions):
+            return False
+        return before.word_count > _FEW_WORDS
 
     def _has_authority_by_closing(self, statement: Statement) -> bool:
         """Whether a statement of someone with authority was made before or at the closing."""
@@ -343,7 +279,8 @@ class ClaimTracker(Struct):
         if not accepts or not _has_authority(statement):
             return None
         for tracked in reversed(self.claims):
-            if tracked.state is ClaimState.EXPLAINED and tracked.is_named_in(reading):
+            is_named = tracked.names_any(reading.mentions)
+            if tracked.state is ClaimState.EXPLAINED and is_named:
                 tracked.state = ClaimState.VALID
                 return tracked
         return None
@@ -450,12 +387,7 @@ def track_claims(
     if sum(map(len, texts)) > MAX_CHARACTERS:
         tracker.over_limit = "too_much_text"
         return tracker
-    statements = read_statements(
-        thread,
-        rules.former_names,
-        site=rules.site,
-        must_read=marks.says_duplicate,
-    )
+    statements = read_statements(thread, rules, must_read=marks.says_duplicate)
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:
         tracker.over_limit = "too_many_claims"

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
-from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.claim_tracker import (
     DECIDING_ROLES,
-    DEFAULT_RULES,
-    ClaimState,
     ClaimTracker,
-    KindOf,
-    Rules,
-    TrackedClaim,
     track_claims,
+)
+from gis_builder.detection.claim_weight import (
+    A_DAY,
+    BY_KIND,
+    SAME_MOMENT,
+    weight,
 )
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.rules import ClaimKind, relation_of
 from gis_builder.detection.statements import (
-    AT_CLOSING,
-    ONE_CLICK,
-    Closing,
+    DEFAULT_RULES,
+    KindOf,
     Role,
+    Rules,
     Statement,
     TrackerMarks,
     before_closing,
     read_marks,
 )
+from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
 from gis_builder.store import (
     Evidence,
     Issue,
@@ -41,47 +42,7 @@ from gis_builder.store import (
     VerdictOutcome,
 )
 
-_SAME_MOMENT = timedelta(minutes=10)
-_A_DAY = timedelta(days=1)
-_CLOSER_BEFORE = timedelta(days=3)
-_CLOSER_AFTER = timedelta(days=7)
-# Maximum time from a claim to the closing that it explains, unless the closer made it.
-_MAX_DELAY = {
-    (ClaimKind.DUPLICATE, Stance.ASSERTED): timedelta(days=7),
-    (ClaimKind.DUPLICATE, Stance.HEDGED): timedelta(days=3),
-    (ClaimKind.DUPLICATE, Stance.ASKED): _A_DAY,
-    (ClaimKind.FAVOUR, Stance.ASSERTED): _A_DAY,
-    (ClaimKind.FAVOUR, Stance.HEDGED): _A_DAY,
-    (ClaimKind.FAVOUR, Stance.ASKED): _A_DAY,
-    (ClaimKind.SAME, Stance.ASSERTED): _A_DAY,
-    (ClaimKind.SAME, Stance.HEDGED): timedelta(hours=2),
-    (ClaimKind.TRACKED, Stance.ASSERTED): timedelta(hours=2),
-}
-_MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
-# Factors of the confidence.
-_BY_STANCE = {
-    Stance.ASSERTED: 1.0,
-    Stance.HEDGED: 0.88,
-    Stance.ASKED: 0.72,
-}
-_BY_KIND = {
-    ClaimKind.DUPLICATE: 1.0,
-    ClaimKind.FAVOUR: 0.96,
-    ClaimKind.SAME: 0.92,
-    ClaimKind.TRACKED: 0.85,
-}
-_BY_ROLE = {
-    Role.CLOSER: 0.98,
-    Role.MAINTAINER: 0.93,
-    Role.BOT: 0.93,
-    Role.AUTHOR: 0.9,
-    Role.OTHER: 0.86,
-}
-_INFERRED = 0.9
-_LATE = 0.8
-_DISPUTED_LATER = 0.85
 _UNSEEN = 0.9  # if no target was fetched
-
 _STRONG = 0.8  # a claim of this weight decides even if an earlier one is stronger
 # Confidence in the tracker's own records, and in the original that a statement beside its label names.
 _FIELD = 0.995
@@ -91,109 +52,7 @@ _LABEL_AND_REFERENCE = 0.85
 _UNCERTAIN = 0.5
 _REJECTED = 0.9
 _NOT_CLAIMED = 0.99
-
-# Numbers of words
-_SHORT_REMARK = 12
-_NO_REMARK = 4
-_CLOSING_WORDS = 60
-
-
-def weight(tracked: TrackedClaim, closing: Closing) -> float:
-    """The confidence in [0, 1] that the issue was closed for a claim; 0 if nothing indicates it."""
-    value = _weight(tracked, tracked.statement, closing)
-    if tracked.confirmed_by:
-        value = max(value, _weight(tracked, tracked.confirmed_by, closing))
-    if tracked.is_disputed_later:
-        value *= _DISPUTED_LATER
-    return round(value, 3)
-
-
-def _weight(tracked: TrackedClaim, statement: Statement, closing: Closing) -> float:
-    claim = tracked.claim
-    if tracked.stance is Stance.OPEN:
-        return 0.0
-    value = _BY_STANCE[tracked.stance] * _BY_KIND[claim.kind] * _BY_ROLE[statement.role]
-    if tracked.is_inferred:
-        value *= _INFERRED
-    before = before_closing(closing.issue, statement)
-    if statement.is_note and tracked.asserts_duplicate:
-        return value
-    if claim.kind is ClaimKind.TRACKED and not _is_all_tracked(
-        tracked, statement, closing
-    ):
-        return 0.0
-    if statement.role is Role.CLOSER:
-        if _is_likeness(claim) and _has_other_reason(tracked, closing, _NO_REMARK):
-            return 0.0
-        return value if _is_closers_reason(tracked, before) else 0.0
-    if _has_other_reason(tracked, closing, _SHORT_REMARK):
-        return 0.0
-    # A maintainer's claim holds even if a bot closes the issue much later.
-    is_firm = tracked.asserts_duplicate and statement.role is Role.MAINTAINER
-    if closing.is_by_bot and abs(before) > AT_CLOSING and not is_firm:
-        return 0.0
-    if before < timedelta(0):
-        max_delay = _SAME_MOMENT if statement.role is Role.OTHER else _A_DAY
-        is_accepted = before >= -max_delay and tracked.stance is Stance.ASSERTED
-        return value if is_accepted else 0.0
-    if before <= _MAX_DELAY.get((claim.kind, tracked.stance), timedelta(0)):
-        return value
-    return value * _LATE if _is_last_word(tracked, statement, closing) else 0.0
-
-
-def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
-    """Whether the closer's claim is near enough to the closing to be its reason."""
-    kind = tracked.claim.kind
-    if kind is ClaimKind.TRACKED:
-        return abs(before) <= AT_CLOSING
-    if tracked.stance is Stance.ASKED:
-        return abs(before) <= _SAME_MOMENT
-    if -_CLOSER_AFTER <= before <= _CLOSER_BEFORE:
-        return True
-    is_firm = tracked.stance is Stance.ASSERTED or tracked.claim.is_closing
-    return kind is ClaimKind.DUPLICATE and is_firm
-
-
-def _is_likeness(claim: Claim) -> bool:
-    """Whether a claim only names a similar issue, so that other words at the closing outweigh it."""
-    return claim.kind in (ClaimKind.SAME, ClaimKind.TRACKED)
-
-
-def _is_all_tracked(
-    tracked: TrackedClaim, statement: Statement, closing: Closing
-) -> bool:
-    """Whether "tracked in #1" is about the whole issue and was the reason to close it."""
-    claim = tracked.claim
-    reading = statement.reading
-    has_other_reason = reading.gives_other_reason or closing.gives_other_reason
-    is_at_closing = abs(before_closing(closing.issue, statement)) <= ONE_CLICK
-    if claim.is_partial or (has_other_reason and not claim.is_closing):
-        return False
-    if claim.is_part and not reading.is_closing:
-        return is_at_closing
-    if claim.is_closing or claim.about_this or reading.word_count <= _SHORT_REMARK * 2:
-        return True
-    return statement.role is Role.CLOSER and is_at_closing
-
-
-def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -> bool:
-    """Whether the closer's remark at the closing is longer than that and doesn't mention the target."""
-    remark = closing.remark
-    if remark is None or remark.when < tracked.statement.when:
-        return False
-    if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
-        return False
-    is_long = remark.reading.word_count > min_words
-    return is_long and set(tracked.targets).isdisjoint(remark.reading.mentions)
-
-
-def _is_last_word(
-    tracked: TrackedClaim, statement: Statement, closing: Closing
-) -> bool:
-    """Whether nothing was said between an asserted duplicate and a much later closing."""
-    is_last = statement.when >= closing.last_words_at
-    is_in_time = before_closing(closing.issue, statement) <= _MAX_DELAY_OF_LAST_WORD
-    return tracked.asserts_duplicate and is_last and is_in_time
+_CLOSING_WORDS = 60  # maximum of a statement that can name the original beside a label
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
@@ -214,7 +73,12 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = {
             ref for statement in tracker.statements for ref in statement.reading.pulls
         }
-    return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    verdict = _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
+    if is_duplicate and verdict.confidence < rules.min_confidence:
+        uncertain = VerdictOutcome.UNCERTAIN
+        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
+    return verdict
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
@@ -306,7 +170,7 @@ def _deciding_claims(
     strong = [tracked for tracked in accepted if weight_of(tracked) >= _STRONG]
     chosen = strong[-1] if strong else max(accepted, key=weight_of)
     together = [tracked for tracked in accepted if tracked.index == chosen.index]
-    kind = max((tracked.claim.kind for tracked in together), key=_BY_KIND.__getitem__)
+    kind = max((tracked.claim.kind for tracked in together), key=BY_KIND.__getitem__)
 
     claims = []
     is_asserted = False
@@ -420,7 +284,7 @@ def _subject_of_closing(tracker: ClaimTracker) -> Evidence | None:
     closers = DECIDING_ROLES if issue.closed_by else (*DECIDING_ROLES, Role.OTHER)
     for statement in reversed(tracker.statements):
         is_short = statement.reading.word_count <= _CLOSING_WORDS
-        is_at_closing = abs(before_closing(issue, statement)) <= _SAME_MOMENT
+        is_at_closing = abs(before_closing(issue, statement)) <= SAME_MOMENT
         if statement.role in closers and is_short and is_at_closing:
             refs = tracker.issues_pointed_at_by(statement)
             if len(refs) == 1:
@@ -433,7 +297,7 @@ def _named_nearby(tracker: ClaimTracker) -> Evidence | None:
     for role in DECIDING_ROLES:
         for statement in reversed(tracker.statements):
             refs = tracker.issues_named_by(statement)
-            is_near = abs(before_closing(tracker.issue, statement)) <= _A_DAY
+            is_near = abs(before_closing(tracker.issue, statement)) <= A_DAY
             if statement.role is role and refs and is_near:
                 return _naming(statement, refs, f"{role}_mention")
     named: dict[IssueRef, Statement] = {}

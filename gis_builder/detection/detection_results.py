@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gis_builder.detection.detector import read_verdicts
+from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.store import VerdictOutcome
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
@@ -49,7 +49,9 @@ class Detected(Printed):
         return cross_repository_notes(self.counts)
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """The command to run after detection."""
+        """The command to run after detection, if there are duplicates."""
+        if not self.duplicates:
+            return []
         pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
         return [("make a dataset from the duplicates", pair)]
 

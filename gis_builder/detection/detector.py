@@ -1,8 +1,4 @@
-"""Detection over a store: a thread is judged again only if an input of its verdict changed.
-
-`verdicts.parquet` has the verdicts of the last `gis detect`, `kept.parquet` every verdict with a hash of its
-inputs.
-"""
+"""Detection over a store: a thread is judged again only if an input of its verdict changed."""
 
 from __future__ import annotations
 
@@ -10,38 +6,42 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import msgspec
 import polars as pl
 from msgspec import Struct
 
 from gis_builder.crawl_progress import RunDisplay
-from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explain
+from gis_builder.detection.explain import explained
 from gis_builder.detection.issue_references import github_links
+from gis_builder.detection.statements import Rules
+from gis_builder.detection.verdict_files import (
+    KEPT_FILE,
+    CachedVerdict,
+    VerdictCache,
+    parse_ref,
+)
 from gis_builder.settings import DetectSettings
 from gis_builder.store import (
-    Evidence,
     IssueRef,
     Kind,
-    Relation,
     RepoRow,
     Store,
     StoredThread,
     Thread,
     Verdict,
-    VerdictOutcome,
     full_names,
 )
+from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.base.system.folders import differing
+from pairkit.dataset.parquet import write_parquet
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,31 +53,6 @@ CODE = (
     "trackers/markup.toml",
     "detection",
 )
-FILE = "verdicts.parquet"
-KEPT_FILE = "kept.parquet"
-_CHUNK = 4096
-_KEY = ("repo", "number")
-
-_TEXTS = dict.fromkeys(("kind", "url", "who", "when"), pl.String)
-_EVIDENCE = pl.Struct(_TEXTS | {"targets": pl.List(pl.String), "said": pl.String})
-_VERDICT: dict[str, Any] = {
-    "repo": pl.String,
-    "number": pl.Int64,
-    "verdict": pl.String,
-    "targets": pl.List(pl.Int64),  # in the same repository
-    "targets_elsewhere": pl.List(pl.String),  # owner/name#number
-    "confidence": pl.Float64,
-    "reason": pl.String,
-    "evidence": pl.List(_EVIDENCE),
-    "relation": pl.String,  # null if the issue is not a duplicate
-}
-_INPUTS: dict[str, Any] = {
-    "digest": pl.String,
-    "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
-}
-
-# Mentioned issues whose kind mattered.
-_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
 
 
 @cache
@@ -134,9 +109,9 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     if last.store != store.content_hash():
         message = "the verdicts are older than the crawl; run `gis detect` again"
         raise DataError(message, path=store.path)
-    if last.settings != settings.model_dump(mode="json"):
+    if changes := differing(last.settings, settings.model_dump(mode="json")):
         remedy = "use the same, or run `gis detect` again"
-        message = f"judged with other settings ({last.settings}); {remedy}"
+        message = f"judged with other settings: {'; '.join(changes)}; {remedy}"
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
 
@@ -147,7 +122,7 @@ def parse_issue(name: str) -> IssueRef:
         raise ConfigError(
             f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051"
         )
-    return _ref(name)
+    return parse_ref(name)
 
 
 def explain_thread(
@@ -157,11 +132,9 @@ def explain_thread(
     thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
-    thread = github_links(thread, store.site)
     detector = Detector(store, settings)
-    verdict = detector.decide(thread, detector.kind_of)
     rules = detector.rules(thread.issue.repo)
-    return verdict, explain(thread, verdict, detector.kind_of, rules)
+    return explained(github_links(thread, store.site), detector.kind_of, rules)
 
 
 class Detector:
@@ -252,19 +225,14 @@ class Detector:
             return dependencies[ref]
 
         self.judged_anew += 1
-        verdict = self.decide(thread, kind_of)
+        verdict = decide(thread, kind_of, self.rules(thread.issue.repo))
         return CachedVerdict(verdict, input_hash, tuple(sorted(dependencies.items())))
-
-    def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
-        """The verdict on one thread, see `judge_thread`."""
-        return judge_thread(
-            thread, kind_of, self.rules(thread.issue.repo), self._settings
-        )
 
     def rules(self, repo: str) -> Rules:
         """The rules for one repository, with its former names."""
         return Rules(
             allow_cross_repository=self._settings.allow_cross_repository,
+            min_confidence=self._settings.min_confidence,
             # The projects of imported tickets are one tracker.
             one_tracker=frozenset(self._tickets if repo in self._tickets else ()),
             former_names=frozenset(self._names.get(repo, ())) - {repo},
@@ -278,10 +246,9 @@ class Detector:
         is_newer = ref.number > self._newest.get(repo, ref.number)
         if is_newer and kind is Kind.MISSING:
             return Kind.UNKNOWN  # it may be newer than the crawl
+        # An imported tracker is complete up to its newest number.
         if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
-            return (
-                Kind.MISSING
-            )  # an imported tracker is complete up to its newest number
+            return Kind.MISSING
         return kind
 
     def _rules_hash(self, repo: str) -> bytes:
@@ -290,144 +257,6 @@ class Detector:
         names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
-        inputs = json.dumps(
-            [repo, names, self._site, *tickets, settings, code_digest(*CODE)]
-        )
+        code = [__version__, code_digest(*CODE)]
+        inputs = json.dumps([repo, names, self._site, *tickets, settings, *code])
         return hashlib.sha256(inputs.encode()).digest()
-
-
-def judge_thread(
-    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
-) -> Verdict:
-    """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
-    verdict = decide(thread, kind_of, rules)
-    is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
-    if is_duplicate and verdict.confidence < settings.min_confidence:
-        uncertain = VerdictOutcome.UNCERTAIN
-        return replace(verdict, outcome=uncertain, reason="below_min_confidence")
-    return verdict
-
-
-class CachedVerdict(NamedTuple):
-    """A verdict with its inputs."""
-
-    verdict: Verdict
-    input_hash: str  # of the thread, the settings and the code
-    dependencies: _Dependencies
-
-
-class VerdictCache:
-    """Verdicts with their inputs, in columns, so that many verdicts need little memory."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._schema = pl.Schema(_VERDICT | _INPUTS)
-        old = read_parquet(path) if path.exists() else self._schema.to_frame()
-        # Another version of the package may have written other columns.
-        self._old = old if old.schema == self._schema else self._schema.to_frame()
-        self._new: list[pl.DataFrame] = []
-        self._rows: list[tuple[Any, ...]] = []
-
-    def of(self, repo: str) -> dict[int, CachedVerdict]:
-        """The saved verdicts of a repository, by number."""
-        rows = self._old.filter(pl.col("repo") == repo)
-        return {
-            row["number"]: _cached_verdict(row) for row in rows.iter_rows(named=True)
-        }
-
-    def add(self, kept: CachedVerdict) -> None:
-        """Add a verdict, which replaces an older one on the same issue."""
-        dependencies = [
-            {"issue": str(ref), "kind": str(kind)} for ref, kind in kept.dependencies
-        ]
-        self._rows.append((*_verdict_row(kept.verdict), kept.input_hash, dependencies))
-        if len(self._rows) >= _CHUNK:
-            self._flush()
-
-    def write(self, judged: Collection[str]) -> pl.DataFrame:
-        """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
-        self._flush()
-        new = pl.concat(self._new)
-        new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
-        others = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        verdicts = pl.concat([others, new]).sort(_KEY)
-        write_parquet(self._path, verdicts, private=True)
-        return new.select(list(_VERDICT))
-
-    def _flush(self) -> None:
-        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
-        self._rows = []
-
-
-def read_verdicts(path: Path, columns: Sequence[str] = tuple(_VERDICT)) -> pl.DataFrame:
-    """Read a file of verdicts."""
-    if not path.exists():
-        raise DataError("the file doesn't exist; run `gis detect` first", path=path)
-    return read_parquet(path, list(columns))
-
-
-def read_duplicates(path: Path) -> list[Verdict]:
-    """Read the duplicates in a file of verdicts."""
-    is_duplicate = pl.col("verdict") == VerdictOutcome.DUPLICATE.value
-    duplicates = read_verdicts(path).filter(is_duplicate)
-    return list(map(_verdict_of_row, duplicates.iter_rows(named=True)))
-
-
-def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
-    """Number of issues by verdict and reason."""
-    counts: dict[str, dict[str, int]] = {}
-    grouped = (
-        read_verdicts(path, ["verdict", "reason"]).group_by("verdict", "reason").len()
-    )
-    for outcome, reason, count in grouped.sort("verdict", "reason").iter_rows():
-        counts.setdefault(outcome, {})[reason] = count
-    return counts
-
-
-def _verdict_row(verdict: Verdict) -> tuple[Any, ...]:
-    """The values of the columns of `_VERDICT`."""
-    repo, number = verdict.ref
-    evidence = []
-    for item in verdict.evidence:
-        targets = [str(ref) for ref in item.targets]
-        evidence.append(asdict(item) | {"targets": targets})
-    return (
-        repo,
-        number,
-        str(verdict.outcome),
-        [ref.number for ref in verdict.targets if ref.repo == repo],
-        [str(ref) for ref in verdict.targets if ref.repo != repo],
-        verdict.confidence,
-        verdict.reason,
-        evidence,
-        str(verdict.relation) if verdict.outcome is VerdictOutcome.DUPLICATE else None,
-    )
-
-
-def _verdict_of_row(row: Mapping[str, Any]) -> Verdict:
-    repo = row["repo"]
-    near = [IssueRef(repo, number) for number in row["targets"]]
-    evidence = []
-    for item in row["evidence"]:
-        targets = tuple(map(_ref, item["targets"]))
-        evidence.append(Evidence(**(item | {"targets": targets})))
-    return Verdict(
-        ref=IssueRef(repo, row["number"]),
-        outcome=VerdictOutcome(row["verdict"]),
-        targets=(*near, *map(_ref, row["targets_elsewhere"])),
-        confidence=row["confidence"],
-        reason=row["reason"],
-        evidence=tuple(evidence),
-        relation=Relation(row["relation"] or Relation.DUPLICATE),
-    )
-
-
-def _cached_verdict(row: Mapping[str, Any]) -> CachedVerdict:
-    items = row["dependencies"]
-    dependencies = tuple((_ref(item["issue"]), Kind(item["kind"])) for item in items)
-    return CachedVerdict(_verdict_of_row(row), row["digest"], dependencies)
-
-
-def _ref(text: str) -> IssueRef:
-    repo, _, number = text.rpartition("#")
-    return IssueRef(repo, int(number))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.claim_tracker import (
-    DEFAULT_RULES,
-    ClaimTracker,
-    KindOf,
-    Rules,
-    track_claims,
-)
-from gis_builder.detection.decision import weight
+from gis_builder.detection.claim_tracker import ClaimTracker, track_claims
+from gis_builder.detection.claim_weight import weight
+from gis_builder.detection.decision import decide
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
-from gis_builder.detection.statements import Statement, read_marks
-from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome
+from gis_builder.detection.statements import (
+    DEFAULT_RULES,
+    KindOf,
+    Rules,
+    Statement,
+    read_marks,
+)
+from gis_builder.store import (
+    Event,
+    Evidence,
+    IssueRefs,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
 
 _REASONS = {
     "open": "the issue is open",
@@ -49,6 +57,7 @@ _KINDS = {
     "same": "says that it is the same as another",
     "tracked": "says that it is tracked elsewhere",
 }
+_MARKS = ("duplicate_of", "marked_event")  # evidence that events show
 _SPEAKERS = {"note": "a note in title or body", "other": "a bystander"}
 _STANCES = {
     Stance.ASSERTED: "asserts",
@@ -59,14 +68,18 @@ _STANCES = {
 }
 
 
-def explain(
-    thread: Thread,
-    verdict: Verdict,
-    kind_of: KindOf,
-    rules: Rules = DEFAULT_RULES,
+def explained(
+    thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES
+) -> tuple[Verdict, str]:
+    """The verdict on a thread, with its explanation."""
+    verdict = decide(thread, kind_of, rules)
+    return verdict, _explanation(comparable_thread(thread), verdict, kind_of, rules)
+
+
+def _explanation(
+    thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules
 ) -> str:
-    """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
-    thread = comparable_thread(thread)
+    """Each piece of evidence with its weight, in order of time, and the reason."""
     issue = thread.issue
     tracker = track_claims(thread, read_marks(thread), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
@@ -76,7 +89,11 @@ def explain(
         f"{closed if issue.closed_at else issue.state}{labels}",
         "",
     ]
-    dated_lines = [*_event_lines(thread.events), *_statement_lines(tracker)]
+    dated_lines = [
+        *_event_lines(thread.events),
+        *_statement_lines(tracker),
+        *_evidence_lines(verdict.evidence),
+    ]
     lines += [text for _, text in sorted(dated_lines)]
     is_negative = verdict.outcome is VerdictOutcome.NOT
     outcome = "not a duplicate" if is_negative else str(verdict.outcome)
@@ -106,6 +123,16 @@ def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
         yield event.created_at, text
 
 
+def _evidence_lines(evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:
+    """The evidence that is neither an event nor a claim, such as a closing statement."""
+    for item in evidence:
+        if item.kind not in _MARKS and not item.kind.endswith("_comment"):
+            kind = item.kind.replace("_", " ")
+            said = f": “{item.said}”" if item.said else ""
+            text = f"{item.when}  {item.who or 'someone'}: {kind} of {_refs(item.targets)}{said}"
+            yield item.when, text
+
+
 def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
     closing = tracker.closing()
     for index, statement in enumerate(tracker.statements):
@@ -115,7 +142,9 @@ def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
             state = str(tracked.state)
             if tracked.is_valid:
                 state = f"weight {weight(tracked, closing):.2f}"
-            origin = " (inferred from another statement)" if tracked.is_inferred else ""
+            origin = ""
+            if tracked.is_inferred and tracked.targets:
+                origin = " (inferred from another statement)"
             claim = tracked.claim
             targets = f"{_refs(tracked.targets)}{origin}"
             text = f"{_STANCES[tracked.stance]} {claim.kind} of {targets}: “{claim.said}”; {state}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from gis_builder.store import GITHUB, IssueRef, Thread
@@ -70,6 +70,7 @@ _POINTING_LABEL = re.compile(
     r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
     re.IGNORECASE,
 )
+Edit = tuple[int, int, str]  # start and end of a span, and its new words
 REFERENCE_MARK = "\x01"
 REST_OF_REFERENCE = "\x02"
 
@@ -151,37 +152,46 @@ def _is_label(text: str, label: Reference, link: Reference) -> bool:
 
 
 def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
-    start, end = match.span()
     if match["url_repo"]:
-        repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
-        rest = match["url_rest"]
-        is_pull = match["url_kind"].lower() == "pull"
-        _, hash_sign, anchor = rest.partition("#")
-        is_anchored = bool(hash_sign) and _FIRST_POST.fullmatch(anchor) is None
-        ref = IssueRef(repo, int(match["url_number"]))
-        return Reference(ref, start, end, is_anchored, is_pull)
+        return _linked(match, home, homes)
+    if match["number"]:
+        return _numbered(match, home, homes)
+    start, end = match.span()
     if match["repo"]:
         repo = _same_home(match["repo"], home, homes)
         return Reference(IssueRef(repo, int(match["repo_number"])), start, end)
-    if match["number"]:
-        text = match.string
-        if _OTHER_REGISTER.search(text, max(0, start - 24), start):
-            return None
-        is_colour = len(match["number"]) in _COLOUR_LENGTHS and not match["name"]
-        if is_colour and _COLOUR_BEFORE.search(text, max(0, start - 24), start):
-            return None
-        name = (match["name"] or "").lower()
-        is_pull = bool(
-            name in ("pr", "pull")
-            or _PULL_BEFORE.search(text, max(0, start - 16), start)
-            or _LANDED_AFTER.match(text, end)
-        )
-        repo = _named(match["name"], home, homes)
-        ref = IssueRef(repo, int(match["number"]))
-        return Reference(ref, start, end, is_pull=is_pull)
     group = next(group for group in ("gh_number", "spoken", "bare") if match[group])
     # Only the number is the reference: the rules need the words of "dup of 12".
     return Reference(IssueRef(home, int(match[group])), match.start(group), end)
+
+
+def _linked(match: re.Match[str], home: str, homes: set[str]) -> Reference:
+    """The reference of a link."""
+    repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
+    ref = IssueRef(repo, int(match["url_number"]))
+    _, hash_sign, anchor = match["url_rest"].partition("#")
+    is_anchored = bool(hash_sign) and _FIRST_POST.fullmatch(anchor) is None
+    is_pull = match["url_kind"].lower() == "pull"
+    return Reference(ref, *match.span(), is_anchored, is_pull)
+
+
+def _numbered(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
+    """The reference of `#12` or `name#12`, unless the number is of a line, a colour or another tracker."""
+    text = match.string
+    start, end = match.span()
+    if _OTHER_REGISTER.search(text, max(0, start - 24), start):
+        return None
+    name = match["name"]
+    is_colour = len(match["number"]) in _COLOUR_LENGTHS and not name
+    if is_colour and _COLOUR_BEFORE.search(text, max(0, start - 24), start):
+        return None
+    is_pull = bool(
+        (name or "").lower() in ("pr", "pull")
+        or _PULL_BEFORE.search(text, max(0, start - 16), start)
+        or _LANDED_AFTER.match(text, end)
+    )
+    ref = IssueRef(_named(name, home, homes), int(match["number"]))
+    return Reference(ref, start, end, is_pull=is_pull)
 
 
 def _named(name: str | None, home: str, homes: set[str]) -> str:
@@ -199,14 +209,22 @@ def _same_home(repo: str, home: str, homes: set[str]) -> str:
     return home if lower in homes or name == home_name else repo
 
 
-def hide_references(text: str, references: Sequence[Reference]) -> str:
+def hide_references(text: str, references: Iterable[Reference]) -> str:
     """Replace each reference by a mark of the same length, so that links aren't read as words."""
+    edits = []
+    for reference in references:
+        rest = REST_OF_REFERENCE * (reference.end - reference.start - 1)
+        edits.append((reference.start, reference.end, REFERENCE_MARK + rest))
+    return edited(text, edits)
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with other words at some spans, which are in order and don't overlap."""
     pieces = []
     position = 0
-    for reference in references:
-        length = reference.end - reference.start
-        pieces.append(text[position : reference.start])
-        pieces.append(REFERENCE_MARK + REST_OF_REFERENCE * (length - 1))
-        position = reference.end
+    for start, end, words in edits:
+        pieces.append(text[position:start])
+        pieces.append(words)
+        position = end
     pieces.append(text[position:])
     return "".join(pieces)

@@ -17,6 +17,7 @@ from gis_builder.detection.issue_references import (
     REFERENCE_MARK,
     Reference,
     could_refer,
+    edited,
     find_references,
     hide_references,
 )
@@ -77,6 +78,7 @@ _POINTS = code_pattern(
 )
 _FEW_WORDS = 1
 _SHORT = 300  # characters
+ANY_ISSUE = IssueRef("", 0)  # of a text that belongs to no issue
 
 
 def mask(text: str) -> str:
@@ -173,14 +175,8 @@ def _fence_end(text: str, position: int, fence: str) -> int:
 
 
 def _blank(text: str, spans: Iterable[Span]) -> str:
-    pieces = []
-    position = 0
-    for start, end in spans:
-        pieces.append(text[position:start])
-        pieces.append(_NOT_BREAK.sub(" ", text[start:end]))
-        position = end
-    pieces.append(text[position:])
-    return "".join(pieces)
+    blanks = ((*span, _NOT_BREAK.sub(" ", text[slice(*span)])) for span in spans)
+    return edited(text, blanks)
 
 
 def _hidden(text: str) -> list[Span]:

@@ -7,10 +7,11 @@ characters, and reading takes linear time for any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from gis_builder.detection.issue_references import (
     REFERENCE_MARK,
@@ -187,52 +188,51 @@ def tokenise(
     language: str | None = None,
 ) -> CodedSentence:
     """Tokenise one sentence of a lower-case text with hidden references."""
-    codes = []
-    spans = []
+    tokens = []
     for match in _token(language).finditer(text, *span):
         group = match.lastgroup or ""
         if group != "blank":
-            codes.append(_code(group, match))
-            spans.append(match.span())
-    references = tuple(
-        (by_start[start],) if start in by_start else () for start, _ in spans
-    )
+            reference = by_start.get(match.start())
+            references = (reference,) if reference else ()
+            tokens.append(_Token(_code(group, match), match.span(), references))
+    _join_lists(tokens)
+    codes = _codes_of(tokens)
     _, end = span
     is_foreign = language is not None
     last_signs = text[max(0, end - 4) : end]
     is_question = "?" in last_signs or "？" in last_signs[-2:]
     if is_foreign and Code.QUESTION in codes:
         is_question = True
-    sentence = CodedSentence(
-        "".join(codes), tuple(spans), references, is_question, is_foreign
+    return CodedSentence(
+        codes,
+        tuple(token.span for token in tokens),
+        tuple(token.references for token in tokens),
+        is_question,
+        is_foreign,
     )
-    return _with_lists(sentence)
 
 
-def _with_lists(sentence: CodedSentence) -> CodedSentence:
-    """The sentence with each list of references as one token."""
-    lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
-    if not lists:
-        return sentence
-    codes = ""
-    spans: list[Span] = []
-    references: list[tuple[Reference, ...]] = []
-    position = 0
-    for start, end in lists:
-        codes += sentence.codes[position:start] + Code.REFERENCE
-        list_start, _ = sentence.spans[start]
-        _, list_end = sentence.spans[end - 1]
-        spans += sentence.spans[position:start]
-        spans.append((list_start, list_end))
-        references += sentence.references[position:start]
-        references.append(tuple(chain(*sentence.references[start:end])))
-        position = end
-    return replace(
-        sentence,
-        codes=codes + sentence.codes[position:],
-        spans=(*spans, *sentence.spans[position:]),
-        references=(*references, *sentence.references[position:]),
-    )
+class _Token(NamedTuple):
+    code: str
+    span: Span
+    references: tuple[Reference, ...]
+
+
+def _codes_of(tokens: Iterable[_Token]) -> str:
+    return "".join(token.code for token in tokens)
+
+
+def _join_lists(tokens: list[_Token]) -> None:
+    """Replace each list of references by one token."""
+    lists = list(_REFERENCE_LIST.finditer(_codes_of(tokens)))
+    for match in reversed(lists):  # so that earlier places stay the same
+        items = tokens[slice(*match.span())]
+        start, _ = items[0].span
+        _, end = items[-1].span
+        references = tuple(chain(*(item.references for item in items)))
+        tokens[slice(*match.span())] = [
+            _Token(Code.REFERENCE, (start, end), references)
+        ]
 
 
 def _code(group: str, match: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from gis_builder.detection.claim_reader import (
 from gis_builder.detection.issue_references import REFERENCE_MARK, find_references
 from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
+from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.store import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented
@@ -121,20 +122,9 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
     page = PreparedText(text, issue, former_names)
     worth_reading = page.sentences_worth_reading()
     sentences = [sentence.codes for sentence in worth_reading.values()]
-    readers = [
-        SentenceReader(page, index, sentence)
-        for index, sentence in worth_reading.items()
-        if sentence.codes
-    ]
-    all_claims = chain.from_iterable(reader.claims() for reader in readers)
-    claims = list(islice(all_claims, MAX_CLAIMS + 1))
     codes = Code.STOP.join(sentences)
-    if Code.JOKE in codes or is_kept_open(codes):
-        claims = [_left_open(claim, Stance.ASSERTED) for claim in claims]
-    elif Code.UNDECIDED in codes:
-        claims = [_left_open(claim) for claim in claims]
     return TextReading(
-        claims=tuple(claims),
+        claims=tuple(_claims(page, worth_reading, codes)),
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
         pulls=frozenset(
             reference.ref for reference in page.references if reference.is_pull
@@ -155,6 +145,23 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         is_closing=Code.CLOSE in codes,
         word_count=len(segmented(page.hidden).split()),
     )
+
+
+def _claims(
+    page: PreparedText, sentences: Mapping[int, CodedSentence], codes: str
+) -> list[Claim]:
+    """The claims of a text; `codes` are those of all its sentences."""
+    all_claims = chain.from_iterable(
+        SentenceReader(page, index, sentence).claims()
+        for index, sentence in sentences.items()
+        if sentence.codes
+    )
+    claims = list(islice(all_claims, MAX_CLAIMS + 1))
+    if Code.JOKE in codes or is_kept_open(codes):
+        return [_left_open(claim, Stance.ASSERTED) for claim in claims]
+    if Code.UNDECIDED in codes:
+        return [_left_open(claim) for claim in claims]
+    return claims
 
 
 def _left_open(claim: Claim, *also: Stance) -> Claim:

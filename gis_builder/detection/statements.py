@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,13 +11,30 @@ from functools import lru_cache
 from itertools import compress, count
 
 from gis_builder.detection.issue_references import find_references
-from gis_builder.detection.lexicon import has_any, has_claim_stem
-from gis_builder.detection.page import mask, might_guess, might_matter
+from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.page import (
+    ANY_ISSUE,
+    PreparedText,
+    mask,
+    might_guess,
+    might_matter,
+)
+from gis_builder.detection.phrase_codes import code_of
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
+from gis_builder.store import (
+    GITHUB,
+    Comment,
+    Event,
+    Issue,
+    IssueRef,
+    IssueRefs,
+    Kind,
+    Thread,
+)
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-_DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
+_DUPLICATES = frozenset((Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED))
+_DOUBTS = frozenset((Code.NOT, Code.NO, Code.MAYBE, Code.QUESTION))
 _BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
     r"^\W{0,4}(?:edit(?:ed)?|updated?|upd|eta)\b[^:\n]{0,30}?[:\-–—\])*]+"
@@ -54,6 +71,24 @@ SAME_SITTING = timedelta(minutes=30)
 # seconds: a thread gets the same verdict on every machine. It is ten times the longest thread of
 # rust-lang/rust; GitHub allows 2,500 comments of 65,536 characters.
 MAX_CHARACTERS = 4_000_000
+
+
+KindOf = Callable[[IssueRef], Kind]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Settings of one repository that change its verdicts."""
+
+    allow_cross_repository: bool = False
+    min_confidence: float = 0.0  # of a duplicate
+    # Other repositories whose issues always count as targets.
+    one_tracker: frozenset[str] = frozenset()
+    former_names: frozenset[str] = frozenset()
+    site: str = GITHUB
+
+
+DEFAULT_RULES = Rules()
 
 
 class Role(StrEnum):
@@ -138,7 +173,14 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    return _DUPLICATE_LABEL.search(label) is not None or has_claim_stem(label.lower())
+    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "not a duplicate"."""
+    if not might_guess(label):
+        return False
+    page = PreparedText(label.replace("-", " "), ANY_ISSUE, ())
+    codes: set[str] = set()
+    for index in range(len(page.spans)):
+        codes.update(page.sentence(index).codes)
+    return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
 
 
 def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
@@ -151,10 +193,9 @@ def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | No
             continue
         body = mask(comment.body)
         for status in _IMPORTED_STATUS.finditer(body):
-            is_duplicate = _DUPLICATE_LABEL.fullmatch(status["status"]) is not None
-            mark = (
-                ImportedMark((), comment, status[0].strip()) if is_duplicate else None
-            )
+            mark = None
+            if code_of(status["status"].lower()) in _DUPLICATES:
+                mark = ImportedMark((), comment, status[0].strip())
         for line in _IMPORTED_TARGET.finditer(body):
             references = find_references(
                 line["merged"] or line["target"], thread.issue.ref.repo
@@ -181,28 +222,24 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def read_statements(
-    thread: Thread,
-    former_names: Collection[str],
-    *,
-    site: str,
-    must_read: bool,
+    thread: Thread, rules: Rules, *, must_read: bool
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
-    page = issue.ref.page(site)
+    page = issue.ref.page(rules.site)
     opens_with_claim = (
         might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     )
     might_claim = [might_matter(comment.body) for comment in thread.comments]
     if not (must_read or opens_with_claim or any(might_claim)):
         return []
-    opening = list(_opening(issue, page, former_names)) if opens_with_claim else []
+    opening = list(_opening(issue, rules)) if opens_with_claim else []
     closings = [event.actor for event in thread.events if event.kind == "closed"]
     closers = frozenset({issue.closed_by, *closings[-1:]} - {None})
 
     def read_comment(comment: Comment) -> Statement:
         return Statement(
-            reading=read(comment.body, issue.ref, former_names),
+            reading=read(comment.body, issue.ref, rules.former_names),
             role=_role(issue, comment, closers),
             who=comment.author,
             when=comment.created_at,
@@ -217,7 +254,7 @@ def read_statements(
     if not must_read and not any(statement.reading.claims for statement in early):
         return []
     # Only now are the other comments read: most threads have no claim.
-    statements = opening or list(_opening(issue, page, former_names))
+    statements = opening or list(_opening(issue, rules))
     for index, comment in enumerate(thread.comments):
         statements.append(comments.get(index) or read_comment(comment))
     return statements
@@ -241,21 +278,20 @@ def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     return abs(instant(issue.closed_at) - instant(comment.created_at)) <= ONE_CLICK
 
 
-def _opening(
-    issue: Issue, page: str, former_names: Collection[str]
-) -> Iterator[Statement]:
+def _opening(issue: Issue, rules: Rules) -> Iterator[Statement]:
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
     original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
-    reading = read_body(original, issue.ref, former_names)
+    page = issue.ref.page(rules.site)
+    reading = read_body(original, issue.ref, rules.former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)
     title_note = _TITLE_NOTE.search(issue.title)
     if title_note:
         notes.append(title_note.group())
     for note in notes:
         yield Statement(
-            reading=read(note, issue.ref, former_names),
+            reading=read(note, issue.ref, rules.former_names),
             role=Role.CLOSER if is_closer else Role.AUTHOR,
             who=issue.author,
             when=issue.created_at,

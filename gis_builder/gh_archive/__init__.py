@@ -4,7 +4,7 @@
 hours                            ranges of hours and their files
 runners                          tasks from files to files, in a process pool or on a Ray cluster
 extract ► archive_rows           first map: the file of an hour to rows; rows of a month, sorted into buckets
-judge_threads                    second map: the rows of a bucket to verdicts, clusters, texts
+archive_threads ► judge_threads  second map: the rows of a bucket to threads, verdicts, clusters, texts
 settle                           splits over all buckets; third map: negatives
 write                            shards of rows, counts, card
 archive_run                      all steps

@@ -57,6 +57,7 @@ JUDGE = (
     "crawling/github/negative_sample.py",
     "pairing",
     "gh_archive/archive_rows.py",
+    "gh_archive/archive_threads.py",
     "gh_archive/judge_threads.py",
 )
 DRAW = (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from itertools import groupby, islice
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import polars as pl
@@ -19,24 +18,21 @@ from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection.claim_tracker import Rules
-from gis_builder.detection.detector import judge_thread, parse_issue
-from gis_builder.detection.explain import explain
-from gis_builder.detection.statements import instant
+from gis_builder.detection.decision import decide
+from gis_builder.detection.detector import parse_issue
+from gis_builder.detection.explain import explained
 from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.archive_threads import RepoThreads, threads_of
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
 from gis_builder.store.issue_records import (
-    Comment,
     DuplicateCluster,
-    Event,
     Grounds,
     Issue,
     IssueRef,
     IssueText,
-    Kind,
     Thread,
     Verdict,
     VerdictOutcome,
@@ -55,130 +51,7 @@ _BY_BOT = "bot_author"
 _EXCLUSION = re.compile(
     r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
 )
-_SAME_MOMENT = timedelta(minutes=1)
-_Row = Mapping[str, Any]
-
 _Kind = TypeVar("_Kind")
-
-
-class RepoThreads(Struct):
-    """The threads of a repository in the archive."""
-
-    repo_id: int
-    name: str
-    named_at: tuple[str, int]
-    former_names: frozenset[str] = frozenset()
-    threads: dict[int, Thread] = {}
-    pulls: frozenset[int] = frozenset()
-
-    @property
-    def rules(self) -> Rules:
-        """The detection rules, with the repository's former names."""
-        return Rules(former_names=self.former_names)
-
-    @property
-    def highest(self) -> int:
-        """The highest known number."""
-        return max((*self.threads, *self.pulls), default=0)
-
-    def kind_of(self, ref: IssueRef) -> Kind:
-        """The kind of a reference; unknown numbers may be lost or older than the hours."""
-        names = {name.lower() for name in (self.name, *self.former_names)}
-        if ref.repo.lower() in names:
-            if ref.number in self.threads:
-                return Kind.ISSUE
-            if ref.number in self.pulls:
-                return Kind.PULL
-        return Kind.UNKNOWN
-
-
-def threads_of(rows: Iterable[_Row]) -> RepoThreads:
-    """Build the threads of a repository from its newest rows."""
-    by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
-    for row in rows:
-        by_kind[row["kind"]].append(row)
-    names = sorted(by_kind[r.REPO], key=itemgetter("event_at", "event_id"))
-    latest = names[-1]
-    repo = RepoThreads(
-        repo_id=latest["repo_id"],
-        name=latest["name"],
-        named_at=(latest["event_at"], latest["event_id"]),
-        former_names=frozenset(row["name"] for row in names) - {latest["name"]},
-        pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
-    )
-    members = {row["name"] for row in by_kind[r.MEMBER]}
-    comments: defaultdict[int, list[Comment]] = defaultdict(list)
-    for row in by_kind[r.COMMENT]:
-        comment = Comment(
-            id=row["id"],
-            author=row["author"],
-            author_association=_association(row, repo.name, members),
-            created_at=row["created_at"],
-            body=row["body"],
-            is_bot=row["is_bot"],
-        )
-        comments[row["number"]].append(comment)
-    events: defaultdict[int, list[Event]] = defaultdict(list)
-    for row in by_kind[r.EVENT]:
-        event = Event(
-            kind=row["action"],
-            actor=row["author"],
-            created_at=row["created_at"],
-            state_reason=row["state_reason"],
-        )
-        events[row["number"]].append(event)
-    for row in by_kind[r.ISSUE]:
-        number = row["number"]
-        if number not in repo.pulls:
-            issue = _issue(repo.name, row, _association(row, repo.name, members))
-            repo.threads[number] = _thread(issue, comments[number], events[number])
-    return repo
-
-
-def _issue(repo: str, row: _Row, association: str) -> Issue:
-    """The issue of a row, without `closed_by`, which the closing event has."""
-    return Issue(
-        repo=repo,
-        number=row["number"],
-        title=row["title"],
-        body=row["body"],
-        state=row["state"],
-        state_reason=row["state_reason"],
-        author=row["author"],
-        author_association=association,
-        created_at=row["created_at"],
-        updated_at=row["changed_at"],
-        closed_at=row["closed_at"],
-        closed_by=None,
-        is_bot=row["is_bot"],
-        labels=tuple(row["labels"]),
-    )
-
-
-def _association(row: _Row, repo: str, members: Collection[str]) -> str:
-    """The association of a row's author with the repository, which some events lack."""
-    if row["association"] is not None:
-        return str(row["association"])
-    author = row["author"]
-    if author is not None and repo.lower().startswith(f"{author.lower()}/"):
-        return "OWNER"
-    return "MEMBER" if author in members else "NONE"
-
-
-def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
-    comments.sort(key=attrgetter("created_at", "id"))
-    events.sort(key=attrgetter("created_at"))  # they were sorted by id
-    closed_at = issue.closed_at
-    if issue.state == "closed" and closed_at is not None:
-        closings = [event for event in events if event.kind == "closed"]
-        earliest = instant(closed_at) - _SAME_MOMENT
-        if not closings or instant(closings[-1].created_at) < earliest:
-            # The closing event was lost.
-            lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
-            closings.append(lost)
-            events = sorted([*events, lost], key=attrgetter("created_at"))
-        issue = replace(issue, closed_by=closings[-1].actor)
-    return Thread(issue, tuple(comments), tuple(events))
 
 
 class JudgedRepo(Struct, omit_defaults=True):
@@ -312,11 +185,10 @@ class _Judge:
             return JudgedRepo(repo.repo_id, EXCLUDED)
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
+        rules = repo.rules(self._settings.detect)
         for full_thread in repo.threads.values():
             thread = self._excluded.without_comments(full_thread)
-            verdict = judge_thread(
-                thread, repo.kind_of, repo.rules, self._settings.detect
-            )
+            verdict = decide(thread, repo.kind_of, rules)
             counts[str(verdict.outcome), verdict.reason] += 1
             if verdict.outcome is VerdictOutcome.DUPLICATE:
                 duplicates.append(verdict)
@@ -327,7 +199,8 @@ class _Judge:
         texts = self._texts(repo, clusters, len(duplicates))
         links: list[Edge] = []
         for ref in texts.usable:
-            targets = mentions_of(repo.threads[ref.number]).intersection(texts.usable)
+            mentions = mentions_of(repo.threads[ref.number], repo.full_name)
+            targets = mentions.intersection(texts.usable)
             links += ((ref, target) for target in sorted(targets))
         return JudgedRepo(
             repo_id=repo.repo_id,
@@ -402,8 +275,7 @@ def explain_archived(
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
         if thread:
-            verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
-            return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
+            return explained(thread, repo.kind_of, repo.rules(settings))
     raise ConfigError(
         f"issue = {name}: not among the issues of {work}, or not in the hours of its last run"
     )

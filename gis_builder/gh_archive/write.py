@@ -12,17 +12,21 @@ import polars as pl
 from gis_builder.gh_archive.archive_rows import HourTally
 from gis_builder.gh_archive.hours import LAST_COMPLETE, lacks_events
 from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
+from gis_builder.pairing.gis_card import gis_card
 from gis_builder.pairing.pair_folder import (
     POSITIVE_ROWS,
     ROWS,
     counted_columns,
-    gis_card,
     make_positive_rows,
     make_rows,
     repository_counts,
     row_counts,
 )
-from gis_builder.pairing.pairing_results import coverage
+from gis_builder.pairing.pairing_results import (
+    COVERAGE_COLUMNS,
+    coverage,
+    coverage_rows,
+)
 from gis_builder.settings import SPLITS
 from gis_builder.store import IssuePair, IssueRef, IssueText
 from pairkit.base.errors import DataError
@@ -228,20 +232,7 @@ def with_coverage(
 
 
 def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
-    rows = []
-    count = 0
-    for name, month in months.items():
-        row = (
-            name,
-            month["hours"],
-            len(month["missing_hours"]),
-            len(month["hours_broken_off"]),
-            sum(month["broken_lines"].values()),
-            month["events"],
-        )
-        rows.append(row)
-        count += month["events_without_association"]
-    header = ["month", "hours", "missing", "truncated", "broken lines", "events"]
+    count = sum(month["events_without_association"] for month in months.values())
     without = ""
     if count:
         without = (
@@ -252,5 +243,7 @@ def _coverage(months: Mapping[str, Mapping[str, Any]], *, lacking: bool) -> str:
     if lacking:
         incomplete = _INCOMPLETE.format(last_complete=LAST_COMPLETE.date())
     return _COVERAGE.format(
-        table=table(header, rows), incomplete=incomplete, without=without
+        table=table(COVERAGE_COLUMNS, coverage_rows(months)),
+        incomplete=incomplete,
+        without=without,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -18,14 +18,9 @@ from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-from gis_builder.detection.detector import (
-    FILE,
-    count_verdicts,
-    detect,
-    judged_rows,
-    read_duplicates,
-)
+from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links
+from gis_builder.detection.verdict_files import FILE, count_verdicts, read_duplicates
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,
@@ -36,11 +31,17 @@ from gis_builder.pairing.pair_folder import (
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import group_near_duplicates, split_issues
-from gis_builder.pairing.text import has_word, render, render_issues, template_lines
-from gis_builder.settings import BuildSettings, SplitSettings
+from gis_builder.pairing.text import (
+    RenderedTexts,
+    has_word,
+    render,
+    render_issues,
+    template_lines,
+)
+from gis_builder.settings import BuildSettings, SplitSettings, TextSettings
 from gis_builder.store import (
+    DuplicateCluster,
     Grounds,
-    Issue,
     IssueRef,
     Kind,
     RepoOutcome,
@@ -97,10 +98,7 @@ def assemble(
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
-    issues = show.counted("rendering texts", _read_issues(store, refs), len(refs))
-    repos = {ref.repo for ref in refs}
-    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
-    texts = render_issues(issues, clusters, templates, settings.text)
+    texts = _render_all(store, refs, clusters, settings.text, show)
     positives = make_positives(
         clusters, texts, grounds_of(duplicates), settings.pair, seed
     )
@@ -214,10 +212,20 @@ def _negative_sample(
     return sample
 
 
-def _read_issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
-    """Read these issues, one at a time."""
-    for repo in sorted({ref.repo for ref in refs}):
-        yield from (issue for issue in store.issues(repo) if issue.ref in refs)
+def _render_all(
+    store: Store,
+    refs: Collection[IssueRef],
+    clusters: Iterable[DuplicateCluster],
+    settings: TextSettings,
+    show: RunDisplay,
+) -> RenderedTexts:
+    """The texts of these issues, which are read one at a time."""
+    repos = sorted({ref.repo for ref in refs})
+    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
+    issues = chain.from_iterable(map(store.issues, repos))
+    wanted = (issue for issue in issues if issue.ref in refs)
+    shown = show.counted("rendering texts", wanted, len(refs))
+    return render_issues(shown, clusters, templates, settings)
 
 
 def grounds_of(
@@ -250,20 +258,22 @@ def _linked_pairs(
     )
     for stored in show.counted("finding mentions", threads, total):
         if stored.ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site))
+            thread = github_links(stored.read(), site)
+            mentions = mentions_of(thread, store.full_name)
             for target in mentions.intersection(usable):
                 links.add(frozenset((stored.ref, target)))
     return links
 
 
-def mentions_of(thread: Thread) -> set[IssueRef]:
-    """Every issue that a thread mentions."""
+def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
+    """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
     mentions: set[IssueRef] = set()
     texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
     for text in texts:
-        references = find_references(comparable(text), issue.repo)
-        mentions.update(reference.ref for reference in references)
+        for reference in find_references(comparable(text), issue.repo):
+            repo, number = reference.ref
+            mentions.add(IssueRef(full_name(repo), number))
     return mentions
 
 

@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import Code, code_pattern
-from gis_builder.detection.page import PreparedText
+from gis_builder.detection.page import ANY_ISSUE, PreparedText
 from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store import IssueRef
 
 _REMARK = """
     apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
@@ -69,7 +68,6 @@ _SAME_GATE = re.compile(
     r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
 )
 _MAX_LINE = 1500
-_ANY_ISSUE = IssueRef("", 0)
 
 
 class NoteCode(StrEnum):
@@ -157,7 +155,7 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
 
 def _notes_in_other_languages(text: str) -> Iterator[Span]:
     """The clauses that the detector takes for claims: with a target, or of nothing else."""
-    page = PreparedText(text, _ANY_ISSUE, ())
+    page = PreparedText(text, ANY_ISSUE, ())
     for index, (_, end) in enumerate(page.spans if page.language else ()):
         sentence = page.sentence(index)
         codes = sentence.codes

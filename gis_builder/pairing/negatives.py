@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -25,7 +26,11 @@ from gis_builder.pairing.sampler import (
 )
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
-from gis_builder.settings.negative_strategies import Retriever, strategy_of
+from gis_builder.settings.negative_strategies import (
+    NegativeStrategy,
+    Retriever,
+    strategy_of,
+)
 from gis_builder.store import (
     DroppedPair,
     DuplicateCluster,
@@ -125,9 +130,6 @@ def _draw_in_all_repos(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
 class _RepoNegatives:
     """Draws the negatives of one repository and split."""
 
-    _retriever: Retriever | None
-    _ranking: Callable[[int], Iterable[int]] | None
-
     def __init__(
         self,
         ends: Sequence[PositiveEnd],
@@ -140,7 +142,7 @@ class _RepoNegatives:
         self._inputs = inputs
         self._settings = inputs.settings
         self._strategy = strategy_of(self._settings.negatives)
-        self._set_candidates(sorted(self._paired))
+        self._candidates = self._candidates_of(sorted(self._paired))
         self._titles = {}
         for ref in issues:
             title, _, _ = inputs.texts[ref].text.partition("\n")
@@ -155,7 +157,7 @@ class _RepoNegatives:
         goal = count_before + count
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.sampler.draw_hard(hard, self._candidates, self._strategy.kind)
+            self.sampler.draw_hard(hard, self._candidates.ranked, self._strategy.kind)
         else:
             self._draw_matched(count, hard)
         self.sampler.draw_random(goal - len(self.sampler.pairs))
@@ -163,7 +165,7 @@ class _RepoNegatives:
             self._use_all_issues()
             self.sampler.draw_random_from(self._issues, goal - len(self.sampler.pairs))
         # Free the large index; it is rebuilt in the rare case that more negatives are needed.
-        self._retriever = self._ranking = None
+        self._candidates = self._candidates_of(self._candidates.refs)
         return len(self.sampler.pairs) - count_before
 
     def _draw_matched(self, count: int, hard: int) -> None:
@@ -175,7 +177,7 @@ class _RepoNegatives:
         paired = timeline.only(self._paired.__contains__)
         paired_matcher = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
         matcher = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)
-        matcher.draw_hard(hard, self._candidates, self._strategy.kind)
+        matcher.draw_hard(hard, self._candidates.ranked, self._strategy.kind)
         paired_matcher.draw_random()
         if wanted:
             self._use_all_issues()
@@ -201,34 +203,44 @@ class _RepoNegatives:
             return "linked"
         if self._titles[first] and self._titles[first] == self._titles[second]:
             return "same_title"
-        index = self._bm25_index()
-        share = index.share(self._index_of[first], self._index_of[second])
+        share = self._candidates.bm25_share(first, second)
         return "too_similar" if share >= self._settings.guard_share else None
 
-    def _set_candidates(self, refs: Sequence[IssueRef]) -> None:
-        """Draw from these issues from now on, and free the index of earlier ones."""
-        self._refs = refs
-        self._index_of = {ref: index for index, ref in enumerate(refs)}
-        self._retriever = self._ranking = None
+    def _candidates_of(self, refs: Sequence[IssueRef]) -> _Candidates:
+        texts = [self._inputs.texts[ref].text for ref in refs]
+        return _Candidates(refs, texts, self._strategy)
 
     def _use_all_issues(self) -> None:
-        if len(self._refs) < len(self._issues):
-            self._set_candidates(self._issues)
+        if len(self._candidates.refs) < len(self._issues):
+            self._candidates = self._candidates_of(self._issues)
 
-    def _bm25_index(self) -> Retriever:
-        if self._retriever is None:
-            self._retriever = Retriever(self._texts())
-        return self._retriever
 
-    def _texts(self) -> list[str]:
-        return [self._inputs.texts[ref].text for ref in self._refs]
+class _Candidates:
+    """Issues to draw from; their indices are built on first use."""
 
-    def _candidates(self, ref: IssueRef) -> list[IssueRef]:
+    def __init__(
+        self, refs: Sequence[IssueRef], texts: Sequence[str], strategy: NegativeStrategy
+    ) -> None:
+        self.refs = refs
+        self._texts = texts
+        self._strategy = strategy
+        self._index_of = {ref: index for index, ref in enumerate(refs)}
+
+    def bm25_share(self, first: IssueRef, second: IssueRef) -> float:
+        """How similar two issues are, see `Retriever.share`."""
+        return self._bm25.share(self._index_of[first], self._index_of[second])
+
+    def ranked(self, ref: IssueRef) -> list[IssueRef]:
         """The partners that the strategy proposes for an issue, best first."""
-        if self._ranking is None:
-            # BM25 as a strategy shares its index with the check for too similar texts.
-            if self._strategy.rank is Retriever:
-                self._ranking = self._bm25_index().__getitem__
-            else:
-                self._ranking = self._strategy.ranking(self._texts())
-        return [self._refs[index] for index in self._ranking(self._index_of[ref])]
+        return [self.refs[index] for index in self._ranking(self._index_of[ref])]
+
+    @cached_property
+    def _bm25(self) -> Retriever:
+        return Retriever(self._texts)
+
+    @cached_property
+    def _ranking(self) -> Callable[[int], Iterable[int]]:
+        # BM25 as a strategy shares its index with the check for too similar texts.
+        if self._strategy.rank is Retriever:
+            return self._bm25.__getitem__
+        return self._strategy.ranking(self._texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset
 
 DROPPED_FILE = "dropped.parquet"  # of a working folder
+COVERAGE_COLUMNS = ("month", "hours", "missing", "truncated", "broken lines", "events")
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,6 +152,21 @@ def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
+def coverage_rows(
+    months: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str | int, ...]]:
+    """The values of `COVERAGE_COLUMNS` of each month."""
+    for name, month in months.items():
+        yield (
+            name,
+            month["hours"],
+            len(month["missing_hours"]),
+            len(month["hours_broken_off"]),
+            sum(month["broken_lines"].values()),
+            month["events"],
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class HoursRead(Printed):
     """Hours of GH Archive whose rows are in the working folder, so that their files can be deleted.
@@ -170,6 +186,13 @@ class HoursRead(Printed):
     def notes(self) -> list[str]:
         """The events and losses of all hours."""
         return [coverage(self.months)]
+
+    def table(self) -> ResultTable:
+        """The events and losses of each month."""
+        table = ResultTable(*COVERAGE_COLUMNS)
+        for row in coverage_rows(self.months):
+            table.add_row(*row)
+        return table
 
 
 @dataclass(frozen=True, repr=False)

@@ -152,8 +152,6 @@ def _why_not(
     seen: set[frozenset[IssueRef]],
     texts: RenderedTexts,
 ) -> str | None:
-    if first == second:
-        return "self"
     if frozenset((first, second)) in seen:
         return "repeated"
     for ref in (first, second):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from gis_builder.detection.issue_references import edited
 from gis_builder.detection.lexicon import filled
 from pairkit.base.printable import comparable
 
@@ -228,16 +229,9 @@ def _scrub(text: str) -> tuple[str, dict[str, int]]:
 def _replace(shape: Shape, text: str) -> tuple[str, int]:
     substitute = "[email]" if shape.kind == "email" else "[secret]"
     group = "value" if "value" in shape.pattern.groupindex else 0
-    count = 0
-
-    def replacement(match: re.Match[str]) -> str:
-        nonlocal count
-        value = match[group]
-        whole = match[0]
-        if shape.accepts is not None and not shape.accepts(value):
-            return whole
-        count += 1
-        start = match.start(group) - match.start()
-        return whole[:start] + substitute + whole[start + len(value) :]
-
-    return shape.pattern.sub(replacement, text), count
+    edits = [
+        (*match.span(group), substitute)
+        for match in shape.pattern.finditer(text)
+        if shape.accepts is None or shape.accepts(match[group])
+    ]
+    return edited(text, edits), len(edits)

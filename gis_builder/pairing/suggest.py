@@ -102,6 +102,7 @@ def suggest_for(
     top: int,
 ) -> Suggested:
     """Issues that were opened before an issue of the crawl and that it may repeat."""
+    ref = IssueRef(store.full_name(ref.repo), ref.number)
     thread = store.thread(ref)
     if thread is None or thread.issue.is_pull or thread.issue.ref != ref:
         raise DataError(
@@ -171,8 +172,7 @@ def _error_of(code: int, stderr: str) -> PairkitError:
     errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
     last = errors[-1].removeprefix("error: ") if errors else ""
     message = f"aoe search: {one_line(last or stderr[-300:] or f'exit code {code}')}"
-    if code == ConfigError.exit_code:
-        return ConfigError(message)
-    if code == RemoteError.exit_code:
-        return RemoteError(message)
+    for kind in (ConfigError, RemoteError):
+        if code == kind.exit_code:
+            return kind(message)
     return DataError(message)

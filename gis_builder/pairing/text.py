@@ -32,16 +32,14 @@ from msgspec import Struct, field
 
 from gis_builder.detection.page import comments
 from gis_builder.detection.phrase_codes import Span
+from gis_builder.pairing.cutting import cut, merge, replaced_reference
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
     BYLINE,
     CHECKLIST,
     INSTRUCTION,
-    cut,
     html_to_text,
     images_to_words,
-    merge,
-    replaced_reference,
     segments,
     tidy_blanks,
     without_login_names,
@@ -122,7 +120,7 @@ def render(
     partners = [member for member in members if member != issue.ref]
     title = " ".join(clean(issue.title, removed, partners).split())
     body = clean(without_template(issue.body, template, removed), removed, partners)
-    text = f"{title}\n\n{body}" if title and body else title or body
+    text = f"{title}\n\n{body}".strip()
     counts = dict(sorted(removed.items()))
     return IssueText(issue.ref, text, issue.created_at, counts)
 

@@ -126,8 +126,9 @@ def argument(name: str, value: Any, kind: Any) -> Any:
         # If a table is refused, only the part in question is shown.
         first = error.errors()[0]
         part = value if first["type"] == "missing" else first["input"]
+        shown = str(part) if isinstance(part, Path) else repr(part)
         raise ConfigError(
-            f"{name} = {one_line(repr(part), 100)}: {plain_words(first['msg'])}"
+            f"{name} = {one_line(shown, 100)}: {plain_words(first['msg'])}"
         ) from error
 
 

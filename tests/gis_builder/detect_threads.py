@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explain
+from gis_builder.detection.explain import explained as explain_thread
 from gis_builder.store.issue_records import (
     Comment,
     Event,
@@ -132,5 +132,5 @@ def decided(*parts, **fields):
 
 def explained(*parts, **fields):
     """The explanation of the verdict."""
-    given = thread(*parts, **fields)
-    return explain(given, decide(given, kind_of), kind_of)
+    _, text = explain_thread(thread(*parts, **fields), kind_of)
+    return text

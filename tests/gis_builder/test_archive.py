@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 
 import polars as pl
@@ -77,6 +78,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsy
         read = gis_builder.read_hours(hour, folder, work=work, workers=1)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
+        assert re.search(rf"(?m)^{hour[:7]} +1 +0 +0 +0 +\d", repr(read))
         shutil.rmtree(folder)
     made = build(folder, tmp_path / "gis", work=work)
     assert files(made.out) == files(built.out)

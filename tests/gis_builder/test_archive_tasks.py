@@ -17,11 +17,11 @@ import gis_builder
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
+from gis_builder.gh_archive.archive_threads import threads_of
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
     read_exclusions,
     sample_order,
-    threads_of,
 )
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
@@ -69,7 +69,7 @@ def home(module, name):
     [
         (EXTRACT, ["extract", "archive_rows"]),
         (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "judge_threads"]),
+        (JUDGE, ["archive_rows", "archive_threads", "judge_threads"]),
         (DRAW, ["settle"]),
     ],
     ids=["extract", "sort", "judge", "draw"],
@@ -249,7 +249,7 @@ def repo(rows):
 def test_the_latest_name_of_a_repository_counts():
     found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
     assert found.name == found.threads[1].issue.repo == "acme/Comet"
-    assert found.rules.former_names == {"acme/rocket", "acme/probe"}
+    assert found.former_names == {"acme/rocket", "acme/probe"}
     assert found.kind_of(IssueRef("Acme/Rocket", 1)) is Kind.ISSUE
     assert found.named_at == (at(9), 9)
 

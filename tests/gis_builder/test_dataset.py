@@ -101,13 +101,24 @@ def test_counts_are_those_of_the_rows(demo):
     "body, remark, message",
     text_table(r"""
         It dies at once, always. | Thanks. | no duplicates found
-        It dies. | Thanks. | no duplicates found
+        It dies. | Thanks. | no duplicates found; crawl or import more issues
+        It dies at once. | Duplicate. | only uncertain ones \(no_target 1\); crawl or import more issues
+        It dies at once. | Duplicate of a/b#1. | \(cross_repository 1\); set detect.allow_cross_repository=
          | Duplicate of #1 | every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl
         It dies. | Duplicate of #1 | \(text_too_short 1; .*\); lower text.min_words and text.min_chars
         It dies at once, always. | Duplicate of #1 | \(same_text 1; see dropped.parquet\); crawl or
         It dies at once, always. | Merged into #1. | relations='duplicate,superseded'
     """),
-    ids=["none", "none of short ones", "empty", "short", "identical", "merged"],
+    ids=[
+        "none",
+        "none of short ones",
+        "unnamed",
+        "elsewhere",
+        "empty",
+        "short",
+        "identical",
+        "merged",
+    ],
 )
 def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message):
     issues = [
@@ -121,7 +132,8 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
         comments=[comment("o/n", 2, 1, remark, day=9)],
     )
     imported(tmp_path / "dump", work)
-    gis_builder.detect(work)
+    detected = gis_builder.detect(work)
+    assert bool(detected.next_steps()) == (detected.duplicates > 0)
     with data_error(message):
         gis_builder.pair(work, out)
     assert not (out).exists()

@@ -52,6 +52,11 @@ WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
             #1 bob 6: See #1 | bob 5: A dup of #2 | ann 4: Not a dup of #2 | eve 1: It is a duplicate.
             #1 bob 5: #100, or #1 | mia: Closing as a duplicate.
             #1 bob 5: #1, or #550 | mia: Closing as a duplicate.
+        A bot's list of similar issues names none of them
+            #1 bot 5: Possible duplicate: #1 (90%) | mia: Closing as a duplicate.
+            no_target bot 5: Possible duplicates: #2 (90%), #1 (80%) | mia: Closing as a duplicate.
+            #2 bot 5: Possible duplicates: #2 (90%), #1 (80%) | mia: Closing as a duplicate of #2.
+            #2,#1 bot 5: Possible duplicates: #2 (90%), #1 (80%) | mia: A dupe of those. Closing.
         Issues of the same repository are preferred
             #1 bob 5: See #1 and a/b#5. | mia: Closing as a duplicate.
             cross_repository bob 5: See a/b#5. | mia: Closing as a duplicate.

@@ -53,6 +53,13 @@ def test_marks(expected, lines):
 
 
 LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
+OTHER_LABELS = """
+    Status: Duplicate | dupe | closed-duplicate | invalid/duplicate | Duplikat | duplicado | 重复 | 중복
+"""
+LABELS_IN_DOUBT = """
+    not a duplicate | no-dup | possible-duplicate | Potential Duplicate | likely_duplicate | duplicate?
+    | deduplication | kein Duplikat | posible duplicado | 非重复 | 중복 아님
+"""
 
 
 @each_line(r"""
@@ -81,6 +88,12 @@ def test_a_closing_label_needs_a_named_original(fields):
         ("Known.", "no_target"),
     ):
         check(expected, [f"mia: {words}"], **fields)
+
+
+@parametrize("labels, expected", [(OTHER_LABELS, "#1"), (LABELS_IN_DOUBT, "no_claim")])
+def test_only_a_label_without_a_doubt_calls_it_a_duplicate(labels, expected):
+    for label in labels.split("|"):
+        check(expected, ["mia: Handled in #1."], labels=(label.strip(),))
 
 
 MARKED_BY_LABEL = talks(r"""

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from gis_builder.detection import lexicon
 from tests.support.shorthand import each_line, parametrize, table
 
-from .detect_threads import DUPLICATE, check, decided, explained, said, talk
+from .detect_threads import DUPLICATE, check, decided, explained, ref, said, talk
 
 
 @each_line("""
@@ -50,6 +50,7 @@ def test_an_explanation():
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
     assert "weight 0.98" in text
+    assert explained(duplicate_of=ref(1)).count("duplicate of") == 1
     assert (
         "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]"
         in text
@@ -65,6 +66,9 @@ def test_an_explanation():
     ['bob 9: dup of #1', 'mia: Yes.'] | {} | mia (closer) agrees
     ['bob 9: dup of #1', "mia: No, it isn't."] | {} | mia (closer) disagrees
     ['bob 9: dup of #1', "mia: That's a different bug."] | {} | distinguishes two issues
+    ['mia: See #1.'] | {'labels': ('dup',)} | mia: closing statement of o/n#1
+    ['bob 9: _Merged into issue #1._'] | {} | bob: imported mark of o/n#1: “_Merged into issue #1._”
+    ['mia: Duplicate.'] | {} | asserts duplicate of an unnamed issue: “Duplicate”
 """)
 def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)

@@ -9,16 +9,18 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gis_builder.pairing.build_pairs import mentions_of
 from gis_builder.pairing.negatives import make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.sampler import Timeline, WantedGaps
 from gis_builder.pairing.split import split_issues
 from gis_builder.settings import PairSettings, SplitSettings
-from gis_builder.store.issue_records import DuplicateCluster, Relation
+from gis_builder.store.issue_records import DuplicateCluster, IssueRef, Relation
 from pairkit.similarity.measures import gap_auc
 from tests.support.shorthand import parametrize
 
+from .detect_threads import said, thread
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
 
@@ -204,6 +206,12 @@ def test_likely_duplicates_are_dropped_with_a_reason():
         frozenset((2, 4)): "too_similar",
     }
     assert negatives.missing == {"train": 3}
+
+
+def test_a_mention_by_a_former_name_is_a_link():
+    talk = thread(said("bob", "See x/old#1 and a/b#2."), body="It is #3.")
+    mentions = mentions_of(talk, {"x/old": "x/new", "a/b": "a/b", "o/n": "o/n"}.get)
+    assert mentions == {IssueRef("x/new", 1), IssueRef("a/b", 2), IssueRef("o/n", 3)}
 
 
 def test_near_identical_issues_are_not_negatives():

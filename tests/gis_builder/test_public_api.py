@@ -200,7 +200,9 @@ def sun(tmp_path_factory):
     {'issue': 1} | DataError | acme/sun#1: its text has no words to search for
     {'issue': 'SUN-4'} | ConfigError | expected a number or the key of a ticket of acme/sun
     {'issue': 4} | ConfigError | aoe search: .*no index.json
+    {'issue': 4, 'repo': 'ACME/Sun'} | ConfigError | aoe search: .*no index.json
 """)
 def test_invalid_requests(sun, tmp_path, given, error, words):
+    given = {"repo": SUN, **given}
     with raises(error, match=words):
-        gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)
+        gis_builder.suggest(work=sun, index=tmp_path / "none", **given)

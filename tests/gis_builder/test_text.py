@@ -4,7 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.markup import cut
+from gis_builder.pairing.cutting import cut
 from gis_builder.pairing.text import clean, render, render_issues, template_lines
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
@@ -94,6 +94,8 @@ def test_a_text_is_title_empty_line_body():
         - #12\n- #13 |
         It dies. Ｄｕｐｌｉｃａｔｅ ｏｆ ＃１２. | It dies.
         """),
+        ("\n \n    if cc @ann:\n        die\n", "    if cc @ann:\n        die"),
+        ("\n  It dies.\n", "It dies."),
     ],
 )
 def test_the_rules(raw, cleaned):
@@ -234,6 +236,7 @@ MARKUP = [
     "<br>",
     "Vec<a>",
     "`",
+    "    ",
 ]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
