@@ -23,8 +23,8 @@ from gis_builder.store import (
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
+from pairkit.dataset.making.dataset_folder import card_files, write_dataset
 from pairkit.dataset.parquet import read_parquet, write_parquet
-from pairkit.dataset.records import card_files, write_dataset
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 
 _TITLE = "GitHub Issues Similarity"

@@ -386,7 +386,7 @@ ROWS = [
         (lambda: pairkit.read(ROWS, split=3), "split = 3: "),
         (lambda: pairkit.report(ROWS, "about", seed="x"), "seed = 'x': "),
         (lambda: pairkit.show(ROWS, row="first"), "row = 'first': "),
-        (lambda: pairkit.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: pairkit.export(ROWS, None), "out = None: expected a path"),
         (
             lambda: pairkit.merge(pd.DataFrame(ROWS)),
             "nothing to merge; give a list of datasets",

@@ -228,13 +228,12 @@ def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning)
                 {'yes': 'nan'} | None | expected a number or skip
                 a=1,A=0 | None | two meanings of 'A'
                 ['a'] | None | expected a number, or skip, for each word
-                None | "0" | label_range = '0'
-                None | a,b | label_range
+                None | a,b | label_range = 'a,b'
             """,
         ),
         *(
             (None, wrong, "expected the lowest and the highest score")
-            for wrong in ("5,0", "5,5")
+            for wrong in ("5,0", "5,5", "5", 5, "1,2,3")
         ),
         (None, (0, math.inf), "label_range"),
     ],

@@ -343,6 +343,10 @@ def test_connected_pairs():
 def test_invalid_sizes(shares):
     with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
+    with config_error(
+        "8,0.5,0.5: fractions must add up to 1, not 9; other proportions"
+    ):
+        pairkit.split(MANY, split_sizes=(8, 0.5, 0.5))
 
 
 NUMBERED = st.lists(

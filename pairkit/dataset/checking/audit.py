@@ -16,19 +16,16 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
+from pairkit.dataset.conflicts import PAIR, label_scale, labels_differ, unordered
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.reader import PairFrames
 from pairkit.dataset.records import (
     MEAN_LABEL,
-    PAIR,
     LabelKind,
     by_reason,
     in_split_order,
     join_bad_rows,
-    label_scale,
-    labels_differ,
-    unordered,
 )
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.measures import count_long

@@ -21,18 +21,17 @@ from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.making.dataset_folder import card_files, write_dataset
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, contents_of, tables_by_split
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
     by_reason,
-    card_files,
     in_split_order,
     join_bad_rows,
     mean_label,
     write_bad_rows,
-    write_dataset,
 )
 from pairkit.dataset.table_files import table_bytes
 from pairkit.similarity.languages import train_command

@@ -210,8 +210,13 @@ def _check_mapping(
     names: Sequence[str],
     where: str,
 ) -> None:
-    """Refuse unknown roles, and columns that don't exist."""
+    """Refuse unknown roles, columns that don't exist, and a column for two roles."""
     for role, name in columns.items():
+        same = [other for other, column in columns.items() if column == name]
+        if len(same) > 1:
+            raise ConfigError(
+                f"column mapping: {' and '.join(same)} are one column, {one_line(name)}"
+            )
         if role not in roles:
             raise ConfigError(
                 f"column mapping {role!r}: expected one of {', '.join(roles)}"

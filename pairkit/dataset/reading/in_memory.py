@@ -11,8 +11,9 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
+from pairkit.dataset.frames import frame_of
 from pairkit.dataset.reading.separated import column_names
-from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
+from pairkit.dataset.reading.tables import ClassNames, class_names_of_features
 from pairkit.dataset.records import PairDataset
 
 # Such as `train`, `dev_set`, `TEST` or `trainA`, but not `trainee` or `TRAINEE`.

@@ -11,6 +11,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
+from pairkit.dataset.frames import MIXED, as_written
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negative_columns import (
     NEGATIVES,
@@ -20,7 +21,6 @@ from pairkit.dataset.negative_columns import (
 )
 from pairkit.dataset.reading.columns import Roles
 from pairkit.dataset.reading.label_meaning import LabelColumn
-from pairkit.dataset.records import as_written
 
 
 def label_column(
@@ -114,7 +114,7 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
         may_be_list = name in roles.negatives or (
             name == roles.text2 and not roles.label
         )
-        if may_be_list and isinstance(frame[name].dtype, pl.List | pl.Array):
+        if may_be_list and has_lists(frame[name]):
             continue
         check_flat(frame[name], frame[ROW], where)
         texts.append(as_text(frame, name, where))
@@ -125,12 +125,8 @@ def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
     """Raise DataError if a column has lists or structures in place of single values."""
     if not column.dtype.is_nested():
         return
-    is_structure = column.is_not_null()
-    if column.dtype == pl.List(pl.String):
-        # In JSON, these are texts beside structures, which have a null at their end.
-        is_marked = (column.list.len() > 1).fill_null(value=False)
-        if is_marked.any():
-            is_structure = is_marked
+    values = column.struct.field("json") if column.dtype == MIXED else column
+    is_structure = values.is_not_null()
     raise DataError(
         f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
         " row",

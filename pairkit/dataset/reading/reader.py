@@ -15,8 +15,10 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.frames import as_json, join_frames
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import FILE, ROW
+from pairkit.dataset.provenance import count_generated_rows, typed_rows
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import (
@@ -38,12 +40,8 @@ from pairkit.dataset.records import (
     SPLITS,
     LabelKind,
     PairDataset,
-    as_json,
-    count_generated_rows,
     join_bad_rows,
-    join_frames,
     report_bad_rows,
-    typed_rows,
 )
 
 _LOG = logging.getLogger(__name__)
