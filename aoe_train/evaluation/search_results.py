@@ -43,7 +43,8 @@ from aoe_train.objectives.training_rows import (
 )
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.parts import read_beir, split_of
+from pairkit.dataset.reading.beir import read_beir
+from pairkit.dataset.reading.parts import split_of
 from pairkit.dataset.records import RANK
 
 P_AT_1 = "P@1"
@@ -367,7 +368,7 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
         )
     if known.is_empty():
         raise DataError("no relevant document of a query", path=path)
-    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
+    document_of = {id_: number for number, id_ in enumerate(beir.corpus["document"])}
     queries = known.group_by("query", "anchor", maintain_order=True).agg(
         "document", "gain"
     )
@@ -384,7 +385,7 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     return CorpusTask(
         folder.resolve().name,
         queries=queries["anchor"].to_list(),
-        documents=beir.corpus["text"].to_list(),
+        documents=beir.corpus["positive"].to_list(),
         relevant=relevant,
         gains=[np.array(gains) for gains in queries["gain"].to_list()],
         excluded=np.array(excluded),
