@@ -17,6 +17,7 @@ from pairkit.dataset.labels import label_rules
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.dataset.reading import tables, untrusted_tables
 from pairkit.dataset.reading.reader import read_rows, split_names
+from pairkit.dataset.reading.separated import records
 from pairkit.dataset.reading.tables import read_table, table_rows
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
@@ -328,3 +329,10 @@ def test_failed_write_keeps_the_old_file(tmp_path):
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
         ("t.parquet", b"before")
     ]
+
+
+def test_no_row_becomes_the_header_if_the_header_is_broken(tmp_path):
+    faults = []
+    path = put(tmp_path, "a.csv", b'"id"x,title\n1,2\n')
+    assert [*records(path, faults.append)] == []
+    assert len(faults) == 1

@@ -49,46 +49,56 @@ def records(
     reader = _csv_reader(path)
     first: list[str] = []
     blank = 0  # lines since the last record
+    for row, cells, fault in _parsed(reader):
+        if not fault and not any(map(str.strip, cells)):
+            blank += bool(first)
+            continue
+        is_first = not first
+        if is_first:
+            first = _without_empty_end(cells)
+            check_width(len(first), path)
+        kept = cells[: len(first)]
+        if header and not is_first and kept == first and len(first) > 1:
+            fault = (
+                "repeats the first row, as in files that were joined; remove this row"
+            )
+        fault = fault or _beyond_header(cells, first, reader.dialect.delimiter)
+        if fault:
+            bad_row = DataError(fault, path=path, row=row)
+            if broken is None:
+                raise bad_row
+            broken(bad_row)
+            if is_first:
+                return
+            continue
+        yield from ((row - number, []) for number in range(blank, 0, -1))
+        blank = 0
+        yield row, kept
+
+
+def _parsed(reader: Any) -> Iterator[tuple[int, list[str], str]]:
+    """The number of each record, its cells, and the fault of one that can't be parsed."""
     for row in count(1):
         first_line = reader.line_num + 1
-        cells: list[str] | None = []
-        fault = ""
         try:
             cells = next(reader, None)
         except csv.Error as error:
             fault = _explain_csv_error(error)
             if reader.line_num > first_line:
                 fault = f"lines {first_line} to {reader.line_num}: {fault}"
+            yield row, [], fault
+            continue
         if cells is None:
             return
-        if not fault and not any(map(str.strip, cells)):
-            blank += bool(first)
-            continue
+        yield row, cells, ""
 
-        is_first = not first
-        if is_first:
-            if len(cells) > _WIDE:
-                # Spreadsheets may add thousands of empty cells.
-                used = [number for number, cell in enumerate(cells, 1) if cell.strip()]
-                del cells[used[-1] :]
-            check_width(len(cells), path)
-            first = cells
-        if len(cells) > len(first):
-            fault = _beyond_header(cells, first, reader.dialect.delimiter) or fault
-            del cells[len(first) :]
-        if header and not is_first and cells == first and len(cells) > 1:
-            fault = (
-                "repeats the first row, as in files that were joined; remove this row"
-            )
-        if fault:
-            bad_row = DataError(fault, path=path, row=row)
-            if broken is None:
-                raise bad_row
-            broken(bad_row)
-            continue
-        yield from ((row - number, []) for number in range(blank, 0, -1))
-        blank = 0
-        yield row, cells
+
+def _without_empty_end(header: list[str]) -> list[str]:
+    """A header without the thousands of empty cells that spreadsheets may add."""
+    if len(header) <= _WIDE:
+        return header
+    used = [number for number, cell in enumerate(header, 1) if cell.strip()]
+    return header[: used[-1]]
 
 
 def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
