@@ -20,7 +20,7 @@ from pairkit.dataset.negative_columns import (
     lists_of_negatives,
 )
 from pairkit.dataset.reading.columns import Roles
-from pairkit.dataset.reading.label_meaning import LabelColumn
+from pairkit.dataset.reading.label_column import LabelColumn
 
 
 def label_column(

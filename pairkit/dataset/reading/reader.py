@@ -21,8 +21,8 @@ from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.provenance import count_generated_rows, typed_rows
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
+from pairkit.dataset.reading.label_column import LabelColumn
 from pairkit.dataset.reading.label_meaning import (
-    LabelColumn,
     LabelMeaning,
     decide_labels,
 )
