@@ -25,11 +25,14 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    kinds = {isinstance(value, list | dict) for value in values if value is not None}
-    if len(kinds) > 1:
+    kinds = {type(value) for value in values}
+    nested = {list, dict} & kinds
+    if nested and len(kinds - {type(None)}) > 1:
         return _mixed(name, values)
     column = pl.Series(name, values, strict=False)
-    if column.dtype == pl.Object:  # lists beside structures
+    if (
+        nested and column.dtype == pl.Object
+    ):  # structures with different kinds of values
         return _mixed(name, values)
     # No file format has such long integers.
     return column.cast(pl.String) if column.dtype == pl.Int128 else column

@@ -17,7 +17,7 @@ NEGATIVES = "negatives"  # a column of lists of texts
 ROW = "row of the source"  # a column of row numbers, for messages
 FILE = "file of the source"  # a column with the name of each row's file
 _NAME = re.compile(
-    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
+    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d{0,9})",
     re.IGNORECASE,
 )
 # A list of texts in the syntax of JSON or Python.
@@ -29,14 +29,8 @@ def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     numbers = {}
     for name in names:
         if match := _NAME.fullmatch(name):
-            numbers[name] = number_sort_key(match[1])
+            numbers[name] = int(match[1] or -1)
     return tuple(sorted(numbers, key=numbers.__getitem__))
-
-
-def number_sort_key(digits: str) -> tuple[int, str]:
-    """Sorts digits by their number, without a limit of their length; the empty text comes first."""
-    number = digits.lstrip("0") or digits[-1:]
-    return len(number), number
 
 
 def lists_of_negatives(

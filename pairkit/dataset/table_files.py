@@ -10,9 +10,10 @@ import polars as pl
 import polars.selectors as cs
 from pydantic import AfterValidator
 
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import APOSTROPHES, escape_formulas, one_line
-from pairkit.base.system.files import check_free, whole_file, write_bytes
+from pairkit.base.settings import argument
+from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.frames import as_json, leaf_types
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
@@ -70,7 +71,11 @@ def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -
 
 def check_new(path: Path) -> None:
     """Refuse a file that exists, or whose name doesn't end as that of a table."""
-    check_free(path, *ENDINGS)
+    argument("out", path, TableFile)
+    if path.exists():
+        raise ConfigError(
+            f"{path}: already exists; choose another file, or move it away"
+        )
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

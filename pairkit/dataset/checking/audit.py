@@ -164,17 +164,14 @@ class AuditReport(Printed):
         for reason, rows in self.bad_rows.items():
             findings[f"rows left out: {reason.replace('_', ' ')}"] = rows
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
-        if not any(finding.examples for finding in findings.values()):
-            results = ResultTable("found", "number", caption=verdict)
-            for name, finding in findings.items():
-                results.add_row(name, finding.count)
-            return results
-        results = ResultTable(
-            "found", "number", "such as", left=["such as"], caption=verdict
-        )
+        columns = ["found", "number"]
+        if any(finding.examples for finding in findings.values()):
+            columns.append("such as")
+        results = ResultTable(*columns, left=["such as"], caption=verdict)
         for name, finding in findings.items():
             first, *others = finding.examples or ("",)
-            results.add_row(name, finding.count, first)
+            cells = [name, finding.count, first]
+            results.add_row(*cells[: len(columns)])
             for example in others:
                 results.add_row("", "", example)
         return results

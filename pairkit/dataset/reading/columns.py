@@ -11,7 +11,7 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.negative_columns import negative_columns, number_sort_key
+from pairkit.dataset.negative_columns import negative_columns
 from pairkit.dataset.reading.proposed_columns import (
     MIN_LENGTH,
     UNKNOWN,
@@ -48,7 +48,7 @@ _POSITIVE_NAMES = _name_pairs("""
     query answer, question answer, sent0 sent1
 """)
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
-_MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
+_MAPPED_NEGATIVE = re.compile(r"negative(_\d{1,9})?")
 _NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
 _DOCUMENT_NAMES = {
     "title": ("title", "headline", "subject", "summary"),
@@ -245,7 +245,7 @@ def _mapped_roles(
     if used.keys() == {"text1", "text2", "label"}:
         return Roles(used["text1"], used["text2"], used["label"])
     if used.keys() == {"anchor", "positive", *negatives}:
-        negatives.sort(key=lambda role: number_sort_key(role[len("negative_") :]))
+        negatives.sort(key=lambda role: int(role[len("negative_") :] or -1))
         in_order = tuple(used[role] for role in negatives)
         return Roles(used["anchor"], used["positive"], negatives=in_order)
     if single and columns.keys() == {"text"}:
