@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json, join_frames
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.provenance import count_generated_rows, typed_rows
+from pairkit.dataset.provenance import count_generated_rows
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_column import LabelColumn
@@ -35,10 +34,9 @@ from pairkit.dataset.reading.pair_rows import (
 )
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
+from pairkit.dataset.reading.tables import class_names_of_file
 from pairkit.dataset.records import (
     SPLITS,
-    LabelKind,
     PairDataset,
     join_bad_rows,
     report_bad_rows,
@@ -53,11 +51,9 @@ class SourceTable:
 
     where: str
     part: TablePart
-    columns: Mapping[str, str] | None  # as given
     roles: Roles
     classes: Sequence[str]
-    held: pl.DataFrame | None  # the rows, unless they are read each time
-    head: pl.DataFrame  # the columns without rows
+    rows: pl.DataFrame  # with the column `ROW`
     distinct: LabelColumn | None  # each label once
     skips: bool  # whether rows without a label or text are left out
 
@@ -69,9 +65,8 @@ class SourceTable:
         *,
         skips: bool,
         meant: Meant,
-        hold: bool,
     ) -> SourceTable:
-        """Find the columns of a table; without `hold`, no row stays in memory."""
+        """Read a table and find its columns."""
         where = part.where
         frame = part.numbered(columns)
         classes = part.classes
@@ -95,22 +90,16 @@ class SourceTable:
         return cls(
             where=where,
             part=part,
-            columns=columns,
             roles=roles,
             classes=names,
-            held=frame if hold else None,
-            head=frame.clear(),
+            rows=frame,
             distinct=distinct,
             skips=skips,
         )
 
-    def all_rows(self) -> pl.DataFrame:
-        """All rows, with the column `ROW`."""
-        return self.part.numbered(self.columns) if self.held is None else self.held
-
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
-        frame = self.all_rows()
+        frame = self.rows
         roles = self.roles
         labels = None
         lacking = [*missing_text_masks(frame, roles, self.where)]
@@ -208,18 +197,6 @@ class SplitRows:
         return self.splits[split]
 
 
-@dataclass(frozen=True, slots=True)
-class PairFrames:
-    """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
-
-    splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
-    by_page: bool  # whether the issues of each split have pages
-    source: str
-    label_kind: LabelKind
-    labels: LabelsRead | None
-    bad: dict[str, pl.DataFrame]  # by table, once it was read
-
-
 def read_pairs(
     source: Source,
     columns: Mapping[str, str] | None = None,
@@ -229,6 +206,23 @@ def read_pairs(
     placed: bool = False,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
+    pairs = collect_pairs(source, columns, rules, split=split, placed=placed)
+    report_bad_rows(join_bad_rows([pairs.bad_rows]))
+    contents = contents_of(source)
+    if not isinstance(contents, PairDataset):
+        return pairs
+    return replace(pairs, bad_rows=join_bad_rows([contents.bad_rows, pairs.bad_rows]))
+
+
+def collect_pairs(
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    rules: LabelRules = AS_FOUND,
+    *,
+    split: str | None = None,
+    placed: bool = False,
+) -> PairDataset:
+    """Like `read_pairs`, but only with the rows that are left out now, which are not logged."""
     source = contents_of(source)
     by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
@@ -240,18 +234,16 @@ def read_pairs(
             bad.append(rows.bad)
             frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    left_out = join_bad_rows(bad)
-    report_bad_rows(left_out)
-    labels = meaning.read
-    if isinstance(source, PairDataset):
-        labels = source.labels
-        left_out = join_bad_rows([source.bad_rows, left_out])
-    kind: LabelKind = "binary"
-    if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
-        kind = "graded"
+    if not meaning.binary:
         for name, frame in splits.items():
             splits[name] = frame.with_columns(pl.col("label").cast(pl.Float32))
-    return PairDataset(splits, source_name(source), kind, labels, left_out)
+    return PairDataset(
+        splits,
+        source_name(source),
+        "binary" if meaning.binary else "graded",
+        source.labels if isinstance(source, PairDataset) else meaning.read,
+        join_bad_rows(bad),
+    )
 
 
 def read_rows(
@@ -279,7 +271,7 @@ def read_rows(
             rows = to_rows(usable.frame, table.roles, table.where, usable.labels)
             places[name].append((table.where, rows[ROW]))
             frames.append(rows.drop(ROW))
-            written[name] += count_generated_rows(table.all_rows())
+            written[name] += count_generated_rows(table.rows)
         splits[name] = join_frames(frames)
         has_nulls = splits[name].select(pl.all().has_nulls())
         if any(has_nulls.row(0)):  # as some files lack a column
@@ -289,42 +281,6 @@ def read_rows(
                 path=source_name(source),
             )
     return SplitRows(splits, meaning.read, places, written, join_bad_rows(bad))
-
-
-def read_frames(
-    source: Source,
-    columns: Mapping[str, str] | None = None,
-    rules: LabelRules = AS_FOUND,
-) -> PairFrames:
-    """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
-    source = contents_of(source)
-    rules = replace(rules, bad_rows="skip")
-    by_split, meaning = _open_tables(
-        source, parts_of(source), columns, rules, holds_parquet=False
-    )
-    bad = {}
-
-    def read(table: SourceTable) -> pl.DataFrame:
-        rows = table.usable(meaning)
-        bad[table.where] = join_bad_rows([rows.bad])
-        return typed_rows(table.pairs(rows, placed=True))
-
-    splits = {}
-    has_pages = True
-    for split, tables in by_split.items():
-        columns_of_split = {
-            name for table in tables for name in typed_rows(table.head).columns
-        }
-        has_pages = has_pages and {"url1", "url2"} <= columns_of_split
-        splits[split] = [partial(read, table) for table in tables]
-    return PairFrames(
-        splits=splits,
-        by_page=has_pages,
-        source=source_name(source),
-        label_kind="binary" if meaning.binary else "graded",
-        labels=source.labels if isinstance(source, PairDataset) else meaning.read,
-        bad=bad,
-    )
 
 
 def split_names(source: Source) -> list[str]:
@@ -340,7 +296,6 @@ def _open_tables(
     split: Any = None,
     *,
     meant: Meant = "pairs",
-    holds_parquet: bool = True,
 ) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
     """Open the tables of each chosen split and decide what their labels mean.
 
@@ -361,14 +316,7 @@ def _open_tables(
     for name in chosen:
         tables[name] = []
         for part in parts[name]:
-            hold = holds_parquet or not is_parquet(part.table)
-            table = SourceTable.open(
-                part,
-                columns,
-                skips=skips,
-                meant=meant,
-                hold=hold,
-            )
+            table = SourceTable.open(part, columns, skips=skips, meant=meant)
             tables[name].append(table)
             if table.distinct is not None:
                 labels.append(table.distinct)
