@@ -162,7 +162,7 @@ class AuditReport(Printed):
         results = ResultTable(*columns, left=["such as"], caption=verdict)
         for name, finding in findings.items():
             first, *others = finding.examples or ("",)
-            cells = [name, finding.count, first]
+            cells: list[str | int] = [name, finding.count, first]
             results.add_row(*cells[: len(columns)])
             for example in others:
                 results.add_row("", "", example)
