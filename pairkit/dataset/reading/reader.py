@@ -1,176 +1,31 @@
-"""Read pairs or rows of any source, whole or table by table."""
+"""Read pairs or rows of any source."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.frames import as_json, join_frames
+from pairkit.dataset.frames import join_frames
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.negative_columns import FILE, ROW
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.provenance import count_generated_rows
-from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_column import LabelColumn
-from pairkit.dataset.reading.label_meaning import (
-    LabelMeaning,
-    decide_labels,
-)
-from pairkit.dataset.reading.pair_rows import (
-    label_column,
-    missing_text_error,
-    missing_text_masks,
-    to_pairs,
-    to_rows,
-)
+from pairkit.dataset.reading.label_meaning import LabelMeaning, decide_labels
+from pairkit.dataset.reading.pair_rows import to_rows
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.tables import class_names_of_file
-from pairkit.dataset.records import (
-    SPLITS,
-    PairDataset,
-    join_bad_rows,
-    report_bad_rows,
-)
+from pairkit.dataset.reading.source_table import SourceTable
+from pairkit.dataset.records import PairDataset, join_bad_rows, report_bad_rows
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceTable:
-    """One table of a source with the roles of its columns; rows are read on request."""
-
-    where: str
-    part: TablePart
-    roles: Roles
-    classes: Sequence[str]
-    rows: pl.DataFrame  # with the column `ROW`
-    distinct: LabelColumn | None  # each label once
-    skips: bool  # whether rows without a label or text are left out
-
-    @classmethod
-    def open(
-        cls,
-        part: TablePart,
-        columns: Mapping[str, str] | None,
-        *,
-        skips: bool,
-        meant: Meant,
-    ) -> SourceTable:
-        """Read a table and find its columns."""
-        where = part.where
-        frame = part.numbered(columns)
-        classes = part.classes
-        if isinstance(part.table, Path):
-            classes = class_names_of_file(part.table)
-        roles = find_roles(frame.drop(ROW), where, columns, meant)
-        _LOG.info("%s: %d rows, %s", where, frame.height, _read_as(roles))
-        if frame.schema.get("split") == pl.String:
-            splits = frame["split"].drop_nulls().unique()
-            if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-                note_once(
-                    "%s: the column split is not used, so all rows are in one split",
-                    where,
-                )
-        names = classes.get(roles.label, ())
-        distinct = None
-        if roles.label:
-            distinct = label_column(frame, roles, where, names).distinct()
-            if skips:
-                distinct = distinct.filter(~distinct.missing())
-        return cls(
-            where=where,
-            part=part,
-            roles=roles,
-            classes=names,
-            rows=frame,
-            distinct=distinct,
-            skips=skips,
-        )
-
-    def usable(self, meaning: LabelMeaning) -> UsableRows:
-        """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
-        frame = self.rows
-        roles = self.roles
-        labels = None
-        lacking = [*missing_text_masks(frame, roles, self.where)]
-        if roles.label:
-            column = label_column(frame, roles, self.where, self.classes)
-            missing = column.missing() & self.skips
-            known = meaning.of(column.filter(~missing))
-            labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-            labels = labels.scatter((~missing).arg_true(), known)
-            lacking = [
-                (reason, rows & labels.is_not_null()) for reason, rows in lacking
-            ]
-            lacking.insert(0, ("empty_label", missing))
-        each_reason = [pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking]
-        reasons = pl.select(pl.coalesce(each_reason)).to_series()
-        kept = reasons.is_null()
-        if kept.all():
-            return UsableRows(frame, labels, None)
-        # Blank lines of a text file are always left out.
-        if not self.skips and not self.part.lines:
-            place = kept.arg_min() or 0
-            raise missing_text_error(frame, roles, self.where, reasons[place], place)
-        bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
-        if labels is not None:
-            labels = labels.filter(kept)
-        return UsableRows(frame.filter(kept), labels, bad)
-
-    def _bad_rows(self, frame: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
-        """Rows that lack a label or text, with their reasons."""
-        columns: dict[str, pl.Expr | pl.Series] = {
-            "file": pl.lit(self.where),
-            "row": frame[ROW].cast(pl.Int64),
-            "reason": reasons,
-        }
-        roles = self.roles
-        for name, role in (
-            ("text1", roles.text1),
-            ("text2", roles.text2),
-            ("label", roles.label),
-        ):
-            if role:
-                column = frame[role]
-                is_nested = column.dtype.is_nested()
-                columns[name] = as_json(column) if is_nested else column.cast(pl.String)
-        return pl.concat([join_bad_rows([]), frame.select(**columns)], how="diagonal")
-
-    def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
-        """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
-        pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
-        if not placed:
-            return pairs.drop(ROW)
-        file = pl.lit(self.where).alias(FILE)
-        return pairs.with_columns(file, pl.col(ROW).cast(pl.Int64))
-
-
-def _read_as(roles: Roles) -> str:
-    """The columns of the roles in words."""
-    read_as = []
-    for role, name in asdict(roles).items():
-        if name:
-            listed = name if isinstance(name, str) else ", ".join(name)
-            read_as.append(f"{role} from {one_line(listed, 60)}")
-    return ", ".join(read_as)
-
-
-class UsableRows(NamedTuple):
-    """Rows with the numbers of their labels, and the rows left out."""
-
-    frame: pl.DataFrame
-    labels: pl.Series | None
-    bad: pl.DataFrame | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +167,13 @@ def _open_tables(
 
     skips = rules.bad_rows == "skip"
     tables: dict[str, list[SourceTable]] = {}
-    labels = []
+    labels: list[LabelColumn] = []
     for name in chosen:
         tables[name] = []
         for part in parts[name]:
             table = SourceTable.open(part, columns, skips=skips, meant=meant)
             tables[name].append(table)
-            if table.distinct is not None:
-                labels.append(table.distinct)
+            labels += table.distinct_labels()
     meaning = decide_labels(labels, rules)
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)

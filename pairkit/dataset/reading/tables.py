@@ -17,7 +17,6 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line, unescape_formulas
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import (
-    is_gzipped,
     note_once,
     parse_json,
     read_json_lines,
@@ -121,8 +120,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
-            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz), and name"
-            " a table in a text file .csv or .tsv"
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, texts also gzipped (.gz), and"
+            " name a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
         return unescape_formulas(read_separated(path, header=header))
@@ -289,7 +288,7 @@ ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
-    if path.suffix.lower() == ".parquet" and not is_gzipped(path):
+    if path.suffix.lower() == ".parquet":
         with suppress(
             pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError
         ):
