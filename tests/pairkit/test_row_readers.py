@@ -271,6 +271,15 @@ def test_too_many_distinct_keys(tmp_path, monkeypatch):
         read_table(path)
 
 
+def test_deeply_nested_json(tmp_path):
+    """Polars takes gigabytes for one structure of 900 levels, or crashes."""
+    path = tmp_path / "a.jsonl"
+    for opening, closing in (('{"a":', "}"), ("[", "]")):
+        path.write_text(f'{{"text1": {opening * 900}1{closing * 900}}}')
+        with data_error("a.jsonl: has values of more than 30 levels"):
+            read_table(path)
+
+
 def stream(rows, **options):
     file = io.BytesIO()
     rows.write_ipc_stream(file, **options)

@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, zip_longest
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
@@ -25,7 +26,7 @@ from pairkit.base.system.text_lines import (
     read_text_lines,
     readable,
 )
-from pairkit.dataset.frames import frame_of, join_blocks, leaf_types
+from pairkit.dataset.frames import frame_of, join_blocks
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import (
     column_names,
@@ -50,6 +51,7 @@ SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
 _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _BLOCK = 8192  # JSON objects that are held as Python objects
+_MAX_LEVELS = 30  # of lists and objects in a JSON object
 # Keys of Squad, the Hub's viewer, and web APIs.
 _ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
@@ -223,14 +225,46 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
     """A table of JSON objects, made in blocks."""
     frames = []
     rows = 0
-    schema = dict[str, Any]()
+    keys = set[str]()
+    limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * path.stat().st_size)
     for block in batched(objects, _BLOCK):
-        frame = frame_of(block)
         rows += len(block)
-        schema |= frame.schema
-        _check_keys(schema, rows, path, path.stat().st_size)
-        frames.append(frame)
+        for row in block:
+            keys.update(row)
+            if nested := _nested(row.items()):
+                keys.update(_inner_keys(nested, path))
+        # Each key becomes a column, or part of one, with a value in every row.
+        if len(keys) > MAX_COLUMNS or len(keys) * rows > limit:
+            raise DataError(
+                f"has {len(keys):,} distinct keys in {rows:,} lines; expected similar keys in every line",
+                path=path,
+            )
+        frames.append(frame_of(block))
     return join_blocks(frames) if frames else pl.DataFrame()
+
+
+_Items = list[tuple[str, Any]]
+
+
+def _nested(items: Iterable[tuple[str, Any]]) -> _Items:
+    return [item for item in items if isinstance(item[1], list | dict)]
+
+
+def _inner_keys(level: _Items, path: Path) -> Iterator[str]:
+    """The keys of objects in lists and objects; raises DataError for too many levels."""
+    for _ in range(_MAX_LEVELS):
+        inner: _Items = []
+        for place, value in level:
+            if isinstance(value, list):
+                inner += _nested((place, item) for item in value)
+                continue
+            items = [(f"{place}/{key}", item) for key, item in value.items()]
+            yield from map(itemgetter(0), items)
+            inner += _nested(items)
+        if not inner:
+            return
+        level = inner
+    raise DataError(f"has values of more than {_MAX_LEVELS} levels", path=path)
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:
@@ -256,21 +290,6 @@ def _read_arrow(path: Path) -> pl.DataFrame:
             frame = pl.DataFrame(table)
         check_texts(frame, path)
     return frame
-
-
-def _check_keys(
-    schema: Mapping[str, Any],
-    rows: int,
-    path: Path,
-    size: int,
-) -> None:
-    """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = len([*chain.from_iterable(map(leaf_types, schema.values()))])
-    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
-        raise DataError(
-            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line",
-            path=path,
-        )
 
 
 _READERS = {
