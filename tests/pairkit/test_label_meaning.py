@@ -247,6 +247,13 @@ def test_label_range():
     assert numbers(
         read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
     ) == [0.5, 1]
+    words = read(["yes", "no", "yes"], scale="0,100")
+    assert numbers(words) == [1, 0, 1]
+    assert words.labels.meaning.startswith("yes=100, no=0, scores from 0 to 100")
+    with data_error(
+        ":1: label '85%' is a score from 0 to 1; leave out label_range='0,100'"
+    ):
+        read(["85%", "7%"], scale="0,100")
     with data_error(r":2: label 101 is outside the label range 0,100; widen the range"):
         read([1, 101], scale="0,100")
     with data_error(r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):

@@ -98,6 +98,11 @@ class LabelMeaning:
         if self.scale is None:
             return labels
         low, high = self.scale
+        if high > 1:
+            column.refuse(
+                column.words.str.ends_with("%"),
+                f"label {{label}} is a score from 0 to 1; leave out --label-range {low:g},{high:g}",
+            )
         column.refuse(
             (labels < low) | (labels > high),
             f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row",
@@ -122,7 +127,7 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     known: Mapping[str, Meaning] = {}
     are_words = any(column.numbers.is_null().any() for column in others)
     if are_words:
-        known = _certain_words(columns, others, user_values)
+        known = _on_scale(_certain_words(columns, others, user_values), rules.scale)
     elif rules.scale is None:
         _check_beside_given(columns, others, user_values)
         _check_numbers(others)
@@ -148,6 +153,16 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
     read = LabelsRead(", ".join(descriptions), skipped, plain)
     return replace(meaning, read=read, binary=binary)
+
+
+def _on_scale(
+    known: Mapping[str, Meaning], scale: tuple[float, float] | None
+) -> Mapping[str, Meaning]:
+    """Words that mean 0 and 1 as the lowest and the highest score of the user's scale."""
+    if scale is None:
+        return known
+    ends: dict[Meaning, Meaning] = dict(zip((0.0, 1.0), scale, strict=True))
+    return {word: ends.get(meaning, meaning) for word, meaning in known.items()}
 
 
 def _check_beside_given(
