@@ -349,6 +349,12 @@ def test_invalid_sizes(shares):
         pairkit.split(MANY, split_sizes=(8, 0.5, 0.5))
 
 
+def test_names_of_other_columns_are_free():
+    rows = [pair("a", "b", 1, conflicting_rows=7, left_out="x")]
+    made = pairkit.split(rows, split_sizes=(1, 0, 0)).pairs["train"]
+    assert made.select("conflicting_rows", "left_out").rows() == [(7, "x")]
+
+
 NUMBERED = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)),
     min_size=1,

@@ -303,6 +303,7 @@ def test_a_confidence_that_is_not_a_number_is_reported(caplog):
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
         ({1: TABLE}, "the split 1 has no name"),
+        ({"../a": TABLE}, "the split '../a' has no name"),
     ],
 )
 def test_invalid_tables(source, message):

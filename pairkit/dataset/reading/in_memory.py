@@ -22,6 +22,9 @@ _SPLIT_NAME = re.compile(
 )
 
 
+_FILE_NAME = re.compile(r"[\w. -]*\w")
+
+
 class ArrowTable(Protocol):
     """A table of any library that exports Arrow: pandas, pyarrow, duckdb."""
 
@@ -94,7 +97,7 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
     for name in source:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not _FILE_NAME.fullmatch(name):
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
     return {
