@@ -33,9 +33,7 @@ def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
-def lists_of_negatives(
-    frame: pl.DataFrame, names: Sequence[str], where: str
-) -> pl.Series:
+def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
@@ -43,7 +41,7 @@ def lists_of_negatives(
     lists = pl.DataFrame(columns)
     is_text = ~pl.element().str.contains(MISSING)
     texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
-    return lists.select(texts.alias(NEGATIVES)).to_series()
+    return lists.select(texts).to_series()
 
 
 def has_lists(column: pl.Series) -> bool:

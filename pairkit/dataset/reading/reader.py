@@ -123,7 +123,7 @@ def read_rows(
         for table in tables:
             usable = table.usable(meaning)
             bad.append(usable.bad)
-            rows = to_rows(usable.frame, table.roles, table.where, usable.labels)
+            rows = to_rows(usable.frame, table.roles, usable.labels)
             places[name].append((table.where, rows[ROW]))
             frames.append(rows.drop(ROW))
             written[name] += count_generated_rows(table.rows)

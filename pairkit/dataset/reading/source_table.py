@@ -22,6 +22,7 @@ from pairkit.dataset.reading.pair_rows import (
     missing_text_error,
     missing_text_masks,
     to_pairs,
+    with_texts,
 )
 from pairkit.dataset.reading.parts import TablePart, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
@@ -81,16 +82,16 @@ class SourceTable:
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
-        rows = self.rows
+        rows = with_texts(self.rows, self.roles, self.where)
         labels = None
-        lacking = [*missing_text_masks(rows, self.roles, self.where)]
+        lacking = [*missing_text_masks(rows, self.roles)]
         if self.labels is not None:
             missing = self.labels.missing() & self.skips
             known = meaning.of(self.labels.filter(~missing))
             labels = pl.repeat(None, rows.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), known)
             lacking = [
-                (reason, rows & labels.is_not_null()) for reason, rows in lacking
+                (reason, mask & labels.is_not_null()) for reason, mask in lacking
             ]
             lacking.insert(0, ("empty_label", missing))
         each_reason = [pl.when(mask).then(pl.lit(reason)) for reason, mask in lacking]
@@ -124,7 +125,7 @@ class SourceTable:
 
     def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
         """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
-        pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
+        pairs = to_pairs(rows.frame, self.roles, rows.labels)
         if not placed:
             return pairs.drop(ROW)
         file = pl.lit(self.where).alias(FILE)
