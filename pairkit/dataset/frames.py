@@ -51,6 +51,15 @@ def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
     return pl.Series(name, cells, MIXED)
 
 
+def unmixed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with texts, some of them JSON, in columns of `MIXED`."""
+    texts = []
+    for name in frame.select(cs.by_dtype(MIXED)).columns:
+        cells = pl.col(name).struct.field("text", "json")
+        texts.append(pl.coalesce(cells).alias(name))
+    return frame.with_columns(texts)
+
+
 def join_blocks(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows of all blocks of a file, as `frame_of` would make them at once."""
     kinds = defaultdict[str, set[Any]](set)

@@ -210,6 +210,8 @@ def test_other_columns_may_have_any_values(tmp_path, first, later, rows):
     pairkit.write(tmp_path / "a.jsonl", tmp_path / "out")
     found = pairkit.read(tmp_path / "out").rows
     assert found.height == rows + 1
+    if isinstance(first, str):
+        assert found["more"].to_list() == [first] * rows + ['["y"]']
     for file_format in ("jsonl", "csv"):
         pairkit.export(found, tmp_path / "files", format=file_format)
 

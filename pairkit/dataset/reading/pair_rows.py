@@ -11,7 +11,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
-from pairkit.dataset.frames import MIXED, as_written
+from pairkit.dataset.frames import MIXED, as_written, unmixed
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negative_columns import (
     NEGATIVES,
@@ -163,7 +163,7 @@ def _pair_rows(
         as_written(frame[text2]).alias("text2"),
         label.alias("label"),
     )
-    return pairs.hstack(others)
+    return pairs.hstack(unmixed(others))
 
 
 def missing_text_masks(
