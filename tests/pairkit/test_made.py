@@ -160,9 +160,10 @@ def test_merged_pairs_occur_once_with_source(tmp_path):
     for file, words in (
         (tmp_path / "mine.csv", "already exists with other"),
         (tmp_path, "expected a name"),
+        (tmp_path / "out/d.csv", r"dropped = .*d\.csv: is in the dataset's folder"),
     ):
         with config_error(words):
-            pairkit.merge({"one": one, "other": other}, dropped=file)
+            pairkit.merge([one], tmp_path / "out", dropped=file, fresh=False)
     assert texts(made) == {
         "train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]
     }
