@@ -350,6 +350,17 @@ def test_invalid_sizes(shares):
         pairkit.split(MANY, split_sizes=(8, 0.5, 0.5))
 
 
+def test_other_splits_are_read_as_they_were_written(tmp_path):
+    splits = {
+        name: [pair(name, "b")] for name in ("train", "test_easy", "test_hard", "x y")
+    }
+    pairkit.write(splits, tmp_path / "out")
+    found = pairkit.read(tmp_path / "out").splits
+    assert {name: rows["text1"].to_list() for name, rows in found.items()} == {
+        name: [name] for name in splits
+    }
+
+
 def test_names_of_other_columns_are_free():
     rows = [pair("a", "b", 1, conflicting_rows=7, left_out="x")]
     made = pairkit.split(rows, split_sizes=(1, 0, 0)).pairs["train"]

@@ -42,6 +42,7 @@ _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)",
     re.IGNORECASE,
 )
+_SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}\.parquet")
 _SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(
     ("valid", "val", "dev"), "validation"
 )
@@ -182,6 +183,8 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         for path in sorted(_data_folder(folder).iterdir())
         if path.is_file() and is_table(path) and not _NO_DATA.fullmatch(path.name)
     ]
+    if (folder / "run.json").is_file() and (ours := _shards_by_split(tables)):
+        return ours
     named, unnamed = _files_by_split(tables)
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
@@ -201,6 +204,17 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         " `aoe index`",
         path=folder,
     )
+
+
+def _shards_by_split(files: Iterable[Path]) -> dict[str, list[Path]]:
+    """The files by the names of their splits, as our datasets have them; empty if a name differs."""
+    shards: dict[str, list[Path]] = {}
+    for path in files:
+        match = _SHARD.fullmatch(path.name)
+        if match is None:
+            return {}
+        shards.setdefault(match[1], []).append(path)
+    return shards
 
 
 def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
