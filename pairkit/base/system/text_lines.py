@@ -25,16 +25,10 @@ from pairkit.base.printable import one_line
 _LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
-UNLIMITED = 1 << 62
 # Decompressed to compressed size: it is 3 to 20 for text, and 300 for one repeated line.
 MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
-
-
-def is_gzipped(path: Path) -> bool:
-    """Whether a file is gzipped by its name."""
-    return path.suffix.lower() == ".gz"
 
 
 def read_lines(
@@ -295,7 +289,7 @@ def _opened(path: Path) -> Iterator[io.BufferedReader]:
             path=path,
         )
     with path.open("rb") as compressed:
-        if not is_gzipped(path):
+        if path.suffix.lower() != ".gz":
             yield compressed
             return
         size = path.stat().st_size

@@ -145,9 +145,7 @@ def divide(
     weights = np.maximum(row_counts, 1)
     split_of = np.full(len(groups), NOWHERE, np.int8)
     for names in (without_rows, with_rows):
-        texts = [connected_texts.texts[name] for name in names]
-        hashes = [keyed_hash(seed, "group", text) for text in texts]
-        order = np.argsort(np.array(hashes, np.uint64), kind="stable")
+        order = _drawn_order([connected_texts.texts[name] for name in names], seed)
         targets = split_targets(int(weights[names].sum()), shares, len(names))
         split_of[names] = fill_splits(order, weights[names], targets)
 
@@ -163,6 +161,12 @@ def divide(
         pl.Series("split", split_names, pl.String),
         pl.when(crosses).then(pl.lit(CROSSES)).alias(DROPPED),
     )
+
+
+def _drawn_order(texts: Sequence[str], seed: int) -> Indices:
+    """A random order of texts, which depends only on the seed and the texts."""
+    hashes = [keyed_hash(seed, "group", text) for text in texts]
+    return np.argsort(np.array(hashes, np.uint64), kind="stable")
 
 
 def _split_shares(split_sizes: Sequence[float]) -> list[float]:

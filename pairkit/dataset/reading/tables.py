@@ -57,6 +57,7 @@ _ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
 _MAX_CLASSES = 1000
+_Items = list[tuple[str, Any]]  # places in a JSON object, with their values
 
 
 def is_table(path: Path) -> bool:
@@ -241,9 +242,6 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
             )
         frames.append(frame_of(block))
     return join_blocks(frames) if frames else pl.DataFrame()
-
-
-_Items = list[tuple[str, Any]]
 
 
 def _nested(items: Iterable[tuple[str, Any]]) -> _Items:
