@@ -45,6 +45,8 @@ options = SHARED.extended(
         " texts: only positives then group the texts."
     ),
     split_sizes=Option(
-        "Proportions of train, validation and test.", metavar="A,B,C", main=True
+        "Proportions of train, validation and test: fractions of 1, or whole numbers.",
+        metavar="A,B,C",
+        main=True,
     ),
 )

@@ -45,13 +45,12 @@ def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     texts = []
     lists = []
     for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
-        if name in (*positives, *roles.negatives) and has_lists(frame[name]):
-            if name in positives:
-                positive_lists = lists_of_texts(frame, positives, where)
-                lists.append(positive_lists.alias(name))
-            continue
-        check_flat(frame[name], frame[ROW], where)
-        texts.append(as_text(frame, name, where))
+        may_have_lists = name in (*positives, *roles.negatives)
+        if not may_have_lists or not has_lists(frame[name]):
+            check_flat(frame[name], frame[ROW], where)
+            texts.append(as_text(frame, name, where))
+        elif name in positives:
+            lists.append(lists_of_texts(frame, positives, where).alias(name))
     frame = frame.with_columns(texts)
     if roles.negatives:
         negatives = lists_of_texts(frame, roles.negatives, where)
