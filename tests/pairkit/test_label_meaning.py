@@ -247,6 +247,8 @@ def test_label_range():
     assert numbers(
         read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
     ) == [0.5, 1]
+    with data_error("Found 50, yes: set labels='yes=100', where 100 is similar"):
+        read(["50", "yes"], scale="0,100")
     words = read(["yes", "no", "yes"], scale="0,100")
     assert numbers(words) == [1, 0, 1]
     assert words.labels.meaning.startswith("yes=100, no=0, scores from 0 to 100")

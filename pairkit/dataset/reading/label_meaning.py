@@ -70,6 +70,7 @@ _SCORE_NAMES = (
     "relevance",
 )
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
+_UNIT = (0.0, 1.0)  # not similar, similar
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
 _MAX_LABELS = 6  # in a message
@@ -127,7 +128,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     known: Mapping[str, Meaning] = {}
     are_words = any(column.numbers.is_null().any() for column in others)
     if are_words:
-        known = _on_scale(_certain_words(columns, others, user_values), rules.scale)
+        scale = rules.scale or _UNIT
+        known = _certain_words(columns, others, user_values, scale)
     elif rules.scale is None:
         _check_beside_given(columns, others, user_values)
         _check_numbers(others)
@@ -153,16 +155,6 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
     read = LabelsRead(", ".join(descriptions), skipped, plain)
     return replace(meaning, read=read, binary=binary)
-
-
-def _on_scale(
-    known: Mapping[str, Meaning], scale: tuple[float, float] | None
-) -> Mapping[str, Meaning]:
-    """Words that mean 0 and 1 as the lowest and the highest score of the user's scale."""
-    if scale is None:
-        return known
-    ends: dict[Meaning, Meaning] = dict(zip((0.0, 1.0), scale, strict=True))
-    return {word: ends.get(meaning, meaning) for word, meaning in known.items()}
 
 
 def _check_beside_given(
@@ -202,8 +194,9 @@ def _certain_words(
     columns: Sequence[LabelColumn],
     others: Sequence[LabelColumn],
     user_values: Mapping[str, Meaning],
+    scale: tuple[float, float],
 ) -> Mapping[str, Meaning]:
-    """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
+    """The meaning of words without a user-defined one, on this scale, if all are in one line of `_CERTAIN`."""
     words = [as_word(word) for column in others for word in column.words.unique()]
     names = {word: _plain_name(word) for word in words}
     classes = [name for column in columns for name in column.classes]
@@ -213,8 +206,10 @@ def _certain_words(
             known = {**line, **_NO_GOLD}
             order = [*known]
             in_order = sorted(names, key=lambda word: order.index(names[word]))
-            return {word: known[names[word]] for word in in_order}
-    raise _unknown_words(others, sorted(names))
+            ends: dict[Meaning, Meaning] = dict(zip(_UNIT, scale, strict=True))
+            meanings = {word: known[names[word]] for word in in_order}
+            return {word: ends.get(each, each) for word, each in meanings.items()}
+    raise _unknown_words(others, sorted(names), scale)
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
@@ -239,7 +234,9 @@ def _plain_name(word: str) -> str:
     return f"not_{plain[4:]}" if plain.startswith("non_") else plain
 
 
-def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
+def _unknown_words(
+    columns: Sequence[LabelColumn], words: Sequence[str], scale: tuple[float, float]
+) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in words[:_MAX_LABELS])
     if len(words) > _MAX_LABELS:
         listed += ", …"
@@ -254,7 +251,7 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
     return first.error(
         is_unknown if is_unknown.any() else is_word,
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}:"
-        f" {_choice(sorted(odd)[:_MAX_LABELS])}",
+        f" {_choice(sorted(odd)[:_MAX_LABELS], scale)}",
     )
 
 
@@ -263,24 +260,25 @@ def _possible_meanings(word: str) -> set[Meaning]:
     return {line[name] for line in _CERTAIN if name in line}
 
 
-def _choice(words: Sequence[str]) -> str:
+def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
     """What users may give as `--labels`; only they know which unknown words mean similar."""
+    low, high = (f"{end:g}" for end in scale)
     known = {}
     for word in words:
         if _possible_meanings(word) == {1.0}:
-            known[word] = "1"
+            known[word] = high
         elif _possible_meanings(word) == {0.0}:
-            known[word] = "0"
+            known[word] = low
     if len(words) == 2 and not known:
         one, other = words
-        first_is_similar = _labels_option({one: "1", other: "0"})
-        second_is_similar = _labels_option({one: "0", other: "1"})
-        return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
-    others = SKIP if {*known.values()} == {"0", "1"} else "X"
+        first_is_similar = _labels_option({one: high, other: low})
+        second_is_similar = _labels_option({one: low, other: high})
+        return f"set {first_is_similar} or {second_is_similar}, where {high} is similar"
+    others = SKIP if {*known.values()} == {low, high} else "X"
     values = {word: known.get(word, others) for word in words}
-    where = "where 1 is similar"
+    where = f"where {high} is similar"
     if "X" in values.values():
-        where = "where X is 1 (similar), 0 or skip"
+        where = f"where X is {high} (similar), {low} or skip"
     return f"set {_labels_option(values)}, {where}"
 
 
