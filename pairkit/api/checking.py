@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pairkit.api import options
 from pairkit.base.cli.options import OUTPUT, Option, Request, parameter, takes
@@ -249,9 +249,10 @@ def export(
     from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("out", out, Path)
+    file_format = argument("format", format, FileFormat)
     rules = label_rules(labels, label_range, bad_rows)
     pairs = read_pairs(source, columns, rules)
-    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
+    return export_pairs(pairs, folder, file_format, raw=raw, fresh=fresh)
 
 
 class ReviewRequest(

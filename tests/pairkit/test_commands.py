@@ -121,7 +121,7 @@ def test_help(pairs):
     code, message, command
     2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
     2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
-    2 | --format odt: expected jsonl or csv | export DATA --format odt -o x
+    2 | --format 'odt': expected 'jsonl' or 'csv' | export DATA --format odt -o x
     2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
     3 | none.tsv: no such file | audit none.tsv
     2 | nowhere: no such file or folder | audit nowhere

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import polars as pl
 
@@ -310,8 +310,6 @@ def export_pairs(
     fresh: bool,
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
-    if file_format not in get_args(FileFormat):
-        raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
     tables = {
