@@ -25,17 +25,21 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    kinds = {type(value) for value in values}
-    nested = {list, dict} & kinds
-    if nested and len(kinds - {type(None)}) > 1:
+    kinds = {_kind(value) for value in values if value is not None}
+    if len(kinds) > 1:
         return _mixed(name, values)
     column = pl.Series(name, values, strict=False)
-    if (
-        nested and column.dtype == pl.Object
-    ):  # structures with different kinds of values
+    # Structures may have different kinds of values.
+    if column.dtype == pl.Object and object not in kinds:
         return _mixed(name, values)
     # No file format has such long integers.
     return column.cast(pl.String) if column.dtype == pl.Int128 else column
+
+
+def _kind(value: object) -> type:
+    if isinstance(value, list):
+        return list
+    return dict if isinstance(value, dict) else object
 
 
 def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
