@@ -269,28 +269,32 @@ def _crossing(what: str, splits: Iterable[str]) -> str:
 
 def _near_identical(rows: pl.DataFrame, *, equal_too: bool) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
-    texts = rows.select(
-        "split", text=pl.concat_list(_TEXTS), same=pl.concat_list("same1", "same2")
-    )
-    texts = texts.explode("text", "same").filter(pl.col("same").str.strip_chars() != "")
-    distinct = texts.unique("same", keep="first", maintain_order=True)
-    group = pl.Series("group", near_identical_to(distinct["text"].to_list()))
-    distinct = distinct.select("same", "text", group)
-    splits = texts.select("split", "same").join(distinct, on="same")
-    splits = splits.group_by("group").agg(pl.col("split").unique())
-    by_group = distinct.group_by("group", maintain_order=True).agg("text")
-    crossing = by_group.join(splits, on="group", maintain_order="left")
-    crossing = crossing.filter(pl.col("split").list.len() > 1)
+    crossing = _text_groups(rows).filter(pl.col("split").list.len() > 1)
     is_single = pl.col("text").list.len() == 1
     if not equal_too:
         crossing = crossing.filter(~is_single)
     several_texts_first = crossing.sort(is_single, maintain_order=True)
     first = several_texts_first.select("text", "split").head(_EXAMPLES).iter_rows()
     examples = tuple(
-        _crossing(" ~ ".join(map(_short, members[:2])), in_splits)
-        for members, in_splits in first
+        _crossing(" ~ ".join(map(_short, texts[:2])), splits) for texts, splits in first
     )
     return AuditFinding(crossing.height, examples)
+
+
+def _text_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """The near-identical texts of each group and its splits, as lists; of texts that are the same, the first."""
+    sides = rows.select(
+        "split", text=pl.concat_list(_TEXTS), same=pl.concat_list("same1", "same2")
+    )
+    sides = sides.explode("text", "same").filter(pl.col("same").str.strip_chars() != "")
+    distinct = sides.unique("same", keep="first", maintain_order=True)
+    groups = near_identical_to(distinct["text"].to_list())
+    distinct = distinct.select("same", "text", pl.Series("group", groups))
+
+    texts = distinct.group_by("group", maintain_order=True).agg("text")
+    by_split = sides.select("split", "same").join(distinct, on="same")
+    splits = by_split.group_by("group").agg(pl.col("split").unique())
+    return texts.join(splits, on="group", maintain_order="left")
 
 
 def _pairs_seen_again(rows: pl.DataFrame) -> pl.DataFrame:
