@@ -308,6 +308,8 @@ def document_roles(
     """
     names = frame.columns
     if columns:
+        if {"text", "body"} <= columns.keys():
+            raise ConfigError("column mapping: text and body are one role; give one")
         _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
         roles = {**columns}
         if "text" in roles:
