@@ -44,7 +44,7 @@ from gis_builder.pairing.same_problem import (
     read_weights,
 )
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.records import write_dataset
+from pairkit.dataset.making.dataset_folder import write_dataset
 
 JUDGEMENTS = Path(__file__).resolve().parent / "pair_judgements.tsv"
 CHOSEN_ON = {"GitHub": ("rust", "go"), "bug trackers": ("eclipse", "openoffice")}

@@ -97,7 +97,7 @@ def texts(source: TextSource) -> Iterator[str]:
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row: the values of these columns that aren't blank, as paragraphs."""
-    from pairkit.dataset.records import as_written  # imports polars
+    from pairkit.dataset.frames import as_written  # imports polars
 
     text_columns = [as_written(frame[name]).fill_null("").to_list() for name in columns]
     texts = []

@@ -30,7 +30,8 @@ from aoe_train.evaluation.tasks import (
 )
 from aoe_train.model.similarity import ROUNDING, all_similarities
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.parts import BeirFolder, read_beir, split_of
+from pairkit.dataset.reading.beir import BeirFolder, read_beir
+from pairkit.dataset.reading.parts import split_of
 
 NDCG = "ndcg@10"
 _MAX_DEPTH = 100  # first results that any metric considers
@@ -114,7 +115,7 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     queries = known.group_by("query", "anchor", maintain_order=True).agg(
         "document", "gain"
     )
-    document_of = {id_: number for number, id_ in enumerate(beir.corpus["id"])}
+    document_of = {id_: number for number, id_ in enumerate(beir.corpus["document"])}
     relevant = []
     excluded = []
     for query, documents in queries.select("query", "document").iter_rows():
@@ -128,7 +129,7 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     return CorpusTask(
         folder.resolve().name,
         queries=queries["anchor"].to_list(),
-        documents=beir.corpus["text"].to_list(),
+        documents=beir.corpus["positive"].to_list(),
         relevant=relevant,
         gains=[np.array(gains) for gains in queries["gain"].to_list()],
         excluded=np.array(excluded),

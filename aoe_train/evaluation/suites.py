@@ -24,7 +24,8 @@ from aoe_train.evaluation.search_results import (
 from aoe_train.evaluation.tasks import EvaluationTask
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.reading.parts import is_beir, valid_path
+from pairkit.dataset.reading.beir import is_beir
+from pairkit.dataset.reading.parts import valid_path
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 

@@ -19,7 +19,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import NEGATIVES, ROW
 from pairkit.dataset.reading.columns import Roles, find_roles
-from pairkit.dataset.reading.pair_rows import to_rows
+from pairkit.dataset.reading.pair_rows import to_rows, with_texts
 from pairkit.dataset.reading.tables import first_row, read_table
 
 SCORES = "teacher_scores"
@@ -66,7 +66,8 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
     start = first_row(path)
     roles = find_roles(table, str(path))
     text_roles = Roles(roles.text1, roles.text2, negatives=roles.negatives)
-    rows = to_rows(table.with_row_index(ROW, offset=start), text_roles, str(path))
+    numbered = table.with_row_index(ROW, offset=start)
+    rows = to_rows(with_texts(numbered, text_roles, str(path)), text_roles)
     column = SCORES if SCORES in table.columns else roles.label
     if not column:
         raise DataError(

@@ -51,8 +51,8 @@ from pairkit.base.printable import escape_formulas
 from pairkit.base.system.files import write_bytes
 from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.making.dataset_card import dataset_card, table
+from pairkit.dataset.making.dataset_folder import card_files, write_dataset
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.records import card_files, write_dataset
 
 VERDICTS = ("same", "related", "different")
 

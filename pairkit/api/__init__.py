@@ -17,7 +17,7 @@ SplitSizes = Annotated[list[float], BeforeValidator(split_at_commas)]
 options = SHARED.extended(
     source=Option(
         "A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is a pair dataset, one of"
-        " `Dataset.save_to_disk`, or has files named after splits; a file may be gzipped; a Hub id is"
+        " `Dataset.save_to_disk`, or has files named after splits; text files may be gzipped; a Hub id is"
         " `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list of"
         " dicts, or a mapping of splits to any of these.",
         metavar="DATASET",
@@ -45,6 +45,8 @@ options = SHARED.extended(
         " texts: only positives then group the texts."
     ),
     split_sizes=Option(
-        "Proportions of train, validation and test.", metavar="A,B,C", main=True
+        "Proportions of train, validation and test: fractions of 1, or whole numbers.",
+        metavar="A,B,C",
+        main=True,
     ),
 )

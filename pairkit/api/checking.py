@@ -6,9 +6,9 @@ The functions import what they need, so that `--help` is fast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pairkit.api import options
 from pairkit.base.cli.options import OUTPUT, Option, Request, parameter, takes
@@ -101,13 +101,14 @@ def audit(
         []
     """
     from pairkit.dataset.checking.audit import audit_pairs
-    from pairkit.dataset.reading.reader import read_frames
+    from pairkit.dataset.reading.reader import collect_pairs
     from pairkit.dataset.table_files import TableFile, save_table
 
     file = argument("out", out, TableFile | None)
     rules = label_rules(labels, label_range, bad_rows)
-    frames = read_frames(source, columns, rules)
-    result = audit_pairs(frames, skips_bad_rows=rules.bad_rows == "skip")
+    skipping = replace(rules, bad_rows="skip")
+    pairs = collect_pairs(source, columns, skipping, placed=True)
+    result = audit_pairs(pairs, skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     if file is not None:
@@ -248,9 +249,10 @@ def export(
     from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("out", out, Path)
+    file_format = argument("format", format, FileFormat)
     rules = label_rules(labels, label_range, bad_rows)
     pairs = read_pairs(source, columns, rules)
-    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
+    return export_pairs(pairs, folder, file_format, raw=raw, fresh=fresh)
 
 
 class ReviewRequest(

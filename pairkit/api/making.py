@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pairkit.api import SplitSizes, options
 from pairkit.base.cli.options import Option, Request, parameter, takes
+from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument, split_at_commas
 from pairkit.dataset.labels import label_rules
 
@@ -114,10 +115,9 @@ def merge(request: MergeRequest) -> MadeDataset:
     """
     from pairkit.dataset.making.split_and_merge import make_merged, named
     from pairkit.dataset.reading.reader import read_pairs
-    from pairkit.dataset.table_files import TableFile
 
     out = argument("out", request.out, Path | None)
-    dropped = argument("dropped", request.dropped, TableFile | None)
+    dropped = _dropped_file(request.dropped, out)
     settings = _split_settings(request, SplitSizes | None)
     sources = named(request.sources)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
@@ -163,10 +163,9 @@ def split(request: SplitRequest) -> MadeDataset:
     """
     from pairkit.dataset.making.split_and_merge import make_split
     from pairkit.dataset.reading.reader import read_pairs
-    from pairkit.dataset.table_files import TableFile
 
     out = argument("out", request.out, Path | None)
-    dropped = argument("dropped", request.dropped, TableFile | None)
+    dropped = _dropped_file(request.dropped, out)
     settings = _split_settings(request, SplitSizes)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     source = request.source
@@ -241,11 +240,10 @@ def extract(request: ExtractRequest) -> MadeDataset:
     """
     from pydantic import Field, PositiveInt
 
-    from pairkit.dataset.table_files import TableFile
     from pairkit.extracting.extract_pairs import RULES, RuleName, make_mined
 
     out = argument("out", request.out, Path | None)
-    dropped = argument("dropped", request.dropped, TableFile | None)
+    dropped = _dropped_file(request.dropped, out)
     rules = [*RULES] if request.rules is None else split_at_commas(request.rules)
     settings = {
         "rules": argument(
@@ -298,17 +296,28 @@ def apply_review(
         RemoteError: The Hub could not be reached.
     """
     from pairkit.dataset.reading.reader import read_pairs
-    from pairkit.dataset.table_files import TableFile
     from pairkit.reviews.review import apply_review, review_beside
 
     folder = argument("out", out, Path | None)
     file = argument("store", store, Path | None)
-    list_of_dropped = argument("dropped", dropped, TableFile | None)
+    list_of_dropped = _dropped_file(dropped, folder)
     rules = label_rules(labels, label_range, bad_rows)
     pairs = read_pairs(source, columns, rules)
     path = file or review_beside(pairs.source)
     dataset = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
     return _with_dropped(dataset, list_of_dropped, fresh=fresh)
+
+
+def _dropped_file(dropped: str | Path | None, out: Path | None) -> Path | None:
+    """The file for rows that are left out; refuses one in the dataset's folder, which is replaced as a whole."""
+    from pairkit.dataset.table_files import TableFile
+
+    file: Path | None = argument("dropped", dropped, TableFile | None)
+    if file and out and out.resolve() in file.resolve().parents:
+        raise ConfigError(
+            f"dropped = {file}: is in the dataset's folder {out}; choose another place"
+        )
+    return file
 
 
 def _with_dropped(

@@ -67,6 +67,8 @@ def plain_words(message: str) -> str:
     message = message[:1].lower() + message[1:]
     if message == "field required":
         return "needs a value"
+    if message.startswith("input is not a valid path"):
+        return "expected a path"
     if not message.startswith("input should be "):
         return message
     message = message.removeprefix("input should be ")

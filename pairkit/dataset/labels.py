@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
 from pairkit.base.printable import BLANK, comparable, normalize, one_line
-from pairkit.base.settings import argument, split_at_commas
+from pairkit.base.settings import argument, between_commas
 
 SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
 SKIP: Literal["skip"] = "skip"
@@ -76,20 +76,19 @@ def _read_value(word: object, value: Any) -> Meaning:
     return number
 
 
-def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
-    low, high = scale
+def _read_range(value: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float, between_commas(value))
+    except (TypeError, ValueError):
+        low = high = 0.0
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError("expected the lowest and the highest score, such as 0,100")
-    return scale
+    return low, high
 
 
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
 """Labels to numbers or skip: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
-LabelRange = Annotated[
-    tuple[float, float],
-    BeforeValidator(split_at_commas),
-    AfterValidator(_low_below_high),
-]
+LabelRange = Annotated[tuple[float, float], BeforeValidator(_read_range)]
 """The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 
 

@@ -10,13 +10,14 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
+from pairkit.dataset.frames import MIXED
 from pairkit.dataset.labels import MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
 ROW = "row of the source"  # a column of row numbers, for messages
 FILE = "file of the source"  # a column with the name of each row's file
 _NAME = re.compile(
-    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
+    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d{0,9})",
     re.IGNORECASE,
 )
 # A list of texts in the syntax of JSON or Python.
@@ -28,19 +29,11 @@ def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     numbers = {}
     for name in names:
         if match := _NAME.fullmatch(name):
-            numbers[name] = number_sort_key(match[1])
+            numbers[name] = int(match[1] or -1)
     return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
-def number_sort_key(digits: str) -> tuple[int, str]:
-    """Sorts digits by their number, without a limit of their length; the empty text comes first."""
-    number = digits.lstrip("0") or digits[-1:]
-    return len(number), number
-
-
-def lists_of_negatives(
-    frame: pl.DataFrame, names: Sequence[str], where: str
-) -> pl.Series:
+def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
@@ -48,13 +41,13 @@ def lists_of_negatives(
     lists = pl.DataFrame(columns)
     is_text = ~pl.element().str.contains(MISSING)
     texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
-    return lists.select(texts.alias(NEGATIVES)).to_series()
+    return lists.select(texts).to_series()
 
 
 def has_lists(column: pl.Series) -> bool:
-    """Whether values are lists, also as texts in the syntax of JSON or Python."""
+    """Whether values are lists, also as texts in the syntax of JSON or Python, or some of them are."""
     if column.dtype != pl.String:
-        return isinstance(column.dtype, pl.List | pl.Array)
+        return isinstance(column.dtype, pl.List | pl.Array) or column.dtype == MIXED
     filled = column.drop_nulls()
     return len(filled) > 0 and filled.str.contains(_LIST).all()
 
@@ -65,6 +58,12 @@ def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     if column.dtype == pl.String:
         return _parse_json_lists(column, rows, where)
+    if column.dtype == MIXED:
+        cells = column.struct.unnest()
+        lists = _parse_json_lists(cells["json"].alias(column.name), rows, where)
+        is_text = pl.col("text").is_not_null()
+        either = pl.when(is_text).then(pl.concat_list("text")).otherwise(lists)
+        return cells.select(either).to_series()
     inner = column.dtype.inner  # type: ignore[attr-defined]
     if inner.is_nested() or inner == pl.Binary:
         raise DataError(
@@ -80,13 +79,14 @@ def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Seri
     for row, value in zip(rows, column, strict=True):
         try:
             parsed = json.loads(value or "[]")
-            has_texts = all(isinstance(text, str | None) for text in parsed)
+            has_texts = isinstance(parsed, list)
+            has_texts &= all(isinstance(text, str | None) for text in parsed)
         except (ValueError, RecursionError):
             has_texts = False
         if not has_texts:
             raise DataError(
-                f"{one_line(column.name)} has a list that isn't JSON; write it as JSON, or give the rows as"
-                " JSON lines or Parquet",
+                f"{one_line(column.name)} has a value that isn't a JSON list of texts; write it as JSON, or"
+                " give the rows as JSON lines or Parquet",
                 path=where,
                 row=row,
             )

@@ -5,25 +5,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
-import polars.selectors as cs
-from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.base.cli.result_table import ResultTable, html_table
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import whole_folder, write_json, write_text
-from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.labels import SCORE_MAX, LabelsRead, describe_labels
-from pairkit.dataset.parquet import stream_parquet, write_parquet
+from pairkit.base.system.files import write_text
+from pairkit.dataset.frames import join_frames
+from pairkit.dataset.labels import LabelsRead, describe_labels
 
 _LOG = logging.getLogger(__name__)
 
@@ -139,189 +133,10 @@ def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     return frame.select(pl.lit(split).alias("split"), pl.all())
 
 
-def leaf_types(dtype: Any) -> Iterator[DataType]:
-    """The types of the values in lists and structures; of another type, itself."""
-    if isinstance(dtype, pl.Struct):
-        for field in dtype.fields:
-            yield from leaf_types(field.dtype)
-    elif dtype.is_nested():
-        yield from leaf_types(dtype.inner)
-    else:
-        yield dtype
-
-
-def as_json(column: pl.Series) -> pl.Series:
-    """Lists, structures or other values as JSON texts."""
-    texts = []
-    for value in column.to_list():
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        texts.append(None if value is None else text)
-    return pl.Series(column.name, texts, pl.String)
-
-
-def as_written(column: pl.Series) -> pl.Series:
-    """Values as texts; whole numbers without the `.0` that spreadsheets add."""
-    texts = column.cast(pl.String, strict=False)
-    if column.dtype.is_float():
-        return texts.str.replace(r"\.0$", "")
-    return texts
-
-
-def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of all frames; columns without a common type become texts."""
-    try:
-        return pl.concat(frames, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError:
-        types = defaultdict[str, set[Any]](set)
-        for frame in frames:
-            for name, dtype in frame.schema.items():
-                if dtype != pl.Null:
-                    types[name].add("number" if dtype.is_numeric() else dtype)
-        mixed = [
-            name for name, types_of_column in types.items() if len(types_of_column) > 1
-        ]
-        texts = [_as_texts(frame, mixed) for frame in frames]
-        return pl.concat(texts, how="diagonal_relaxed")
-
-
-def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The frame with these columns as texts."""
-    texts = []
-    for column in frame.select(cs.by_name(names, require_all=False)):
-        is_plain = _is_plain(column.dtype) and column.dtype != pl.Duration
-        texts.append(column.cast(pl.String) if is_plain else as_json(column))
-    return frame.with_columns(texts)
-
-
 def mean_label(frame: pl.DataFrame) -> float:
     """The mean label of a frame; 0 for no rows."""
     total = frame["label"].cast(pl.Float64).sum()
     return float(total) / max(1, frame.height)
-
-
-def shard_path(
-    config: str,
-    split: str,
-    index: int = 0,
-    count: int = 1,
-) -> str:
-    """The path of a split's shard in the folder."""
-    return f"{CONFIG_FOLDERS[config]}/{split}-{index:05d}-of-{count:05d}.parquet"
-
-
-def card_files(
-    configs: Mapping[str, Mapping[str, pl.DataFrame | int]],
-) -> dict[str, dict[str, str]]:
-    """The card's file patterns from rows or their numbers; none for empty splits."""
-    files: dict[str, dict[str, str]] = {}
-    for config, splits in configs.items():
-        files[config] = {}
-        for split, rows in splits.items():
-            if (rows if isinstance(rows, int) else rows.height) > 0:
-                files[config][split] = f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
-    return files
-
-
-def write_dataset(
-    out: Path,
-    configs: Mapping[str, Mapping[str, pl.DataFrame]],
-    *,
-    card: str,
-    statistics: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> None:
-    """Write the folder in one step: it is complete or absent."""
-    with dataset_folder(out) as folder:
-        for config, splits in configs.items():
-            for split, rows in splits.items():
-                folder.add(config, split, rows)
-        folder.finish(card=card, statistics=statistics, run=run)
-
-
-class DatasetFolder:
-    """Writes the folder of a dataset shard by shard, to bound the rows in memory."""
-
-    def __init__(self, out: Path, folder: Path) -> None:
-        self._out = out
-        self._folder = folder
-
-    def add(
-        self,
-        config: str,
-        split: str,
-        rows: pl.DataFrame,
-        index: int = 0,
-        count: int = 1,
-    ) -> None:
-        """Write shard `index` of `count`, unless it has no rows."""
-        if rows.height:
-            name = shard_path(config, split, index, count)
-            write_parquet(self._folder / name, rows)
-            _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
-
-    def add_frames(
-        self,
-        config: str,
-        split: str,
-        frames: Iterable[pl.DataFrame],
-        schema: Mapping[str, Any],
-        index: int,
-        count: int,
-    ) -> None:
-        """Write a shard frame by frame."""
-        name = shard_path(config, split, index, count)
-        stream_parquet(self._folder / name, frames, dict(schema))
-        _LOG.info("%s: %s", self._out, name)
-
-    def finish(
-        self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]
-    ) -> None:
-        """Write card, statistics and run.json."""
-        write_json(self._folder / "statistics.json", statistics)
-        write_json(self._folder / "run.json", run)
-        write_text(self._folder / "README.md", card)
-
-
-@contextmanager
-def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
-    """Yield a folder to fill, which replaces `out` if the block ends without error."""
-    with whole_folder(out) as folder:
-        yield DatasetFolder(out, folder)
-
-
-PAIR = ("low text", "high text")  # columns, as `unordered` makes them
-
-# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
-_GRADE = 0.199
-
-
-def label_scale(labels: pl.Series) -> float:
-    """The highest label of the scale of these labels."""
-    return SCORE_MAX if (labels > 1).any() else 1.0
-
-
-def labels_differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
-    """Whether a row's pair has labels that are a fifth of the scale or more apart."""
-    label = pl.col("label")
-    return (label.max() - label.min()).over(pair) > _GRADE * scale
-
-
-def differs_from_first(scale: float) -> pl.Expr:
-    """Whether a row's label differs from that of the first row of its pair.
-
-    The least difference is that of `labels_differ`.
-    """
-    label = pl.col("label")
-    first = label.first().over(PAIR)
-    return (label - first).abs() > _GRADE * scale
-
-
-def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """The columns `PAIR`, which are equal for a row and its reverse."""
-    low = pl.min_horizontal(first, second)
-    high = pl.max_horizontal(first, second)
-    low_name, high_name = PAIR
-    return low.alias(low_name), high.alias(high_name)
 
 
 # Columns of queries and search results to be judged, as `aoe sample-pairs` writes them.
@@ -335,82 +150,6 @@ RANK = "rank of "
 def is_search(rows: pl.DataFrame) -> bool:
     """Whether rows are queries and search results."""
     return {*QUERY_COLUMNS} <= {*rows.columns}
-
-
-_TEXTS = (
-    "repo",
-    "repo2",
-    "number1",
-    "number2",
-    "url1",
-    "url2",
-    "cluster",
-    "relation",
-    "negative_kind",
-)
-_TYPED = (*_TEXTS, "confidence")
-WRITTEN_BY = ("llms", "prompt_hashes")  # columns of datasets with generated texts
-_EVIDENCE = ("kind", "url", "who", "when")
-
-
-def with_provenance(dataset: PairDataset) -> PairDataset:
-    """The dataset with known columns in known types, see `typed_rows`."""
-    splits = {name: typed_rows(rows) for name, rows in dataset.splits.items()}
-    return replace(dataset, splits=splits)
-
-
-def count_generated_rows(rows: pl.DataFrame) -> int:
-    """The number of rows with generated texts, which name LLMs or rules in `llms`."""
-    if not {*WRITTEN_BY} <= {*rows.columns}:
-        return 0
-    named = rows["llms"]
-    if isinstance(named.dtype, pl.List):
-        has_names = named.list.len() > 0
-    elif named.dtype == pl.String:
-        has_names = ~named.is_in(["", "[]"])  # an empty list in CSV
-    else:
-        return 0
-    return int(has_names.sum())
-
-
-def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with known columns in known types, or without them if they can't be cast."""
-    columns = []
-    for name in _TYPED:
-        if name in rows.columns and _is_plain(rows.schema[name]):
-            column = rows[name]
-            columns.append(as_written(column) if name in _TEXTS else _numbers(column))
-    if "evidence" in rows.columns:
-        columns += _typed_evidence(rows["evidence"])
-    return rows.drop(*_TYPED, "evidence", strict=False).with_columns(columns)
-
-
-def _numbers(column: pl.Series) -> pl.Series:
-    """The numbers of a column; other values become null, with a warning."""
-    numbers = column.cast(pl.Float64, strict=False)
-    others = column.filter(numbers.is_null() & column.is_not_null()).cast(pl.String)
-    others = others.filter(others.str.strip_chars() != "")
-    if len(others):
-        example = one_line(others[0])
-        note_once(
-            "%s: values that are not numbers are left out: %s", column.name, example
-        )
-    return numbers
-
-
-def _is_plain(dtype: DataType | DataTypeClass) -> bool:
-    """Whether the values can be cast to text."""
-    return not dtype.is_nested() and dtype != pl.Binary
-
-
-def _typed_evidence(column: pl.Series) -> list[pl.Series]:
-    """The evidence in known types, if it has all fields."""
-    types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
-    plain = {name for name, dtype in types.items() if _is_plain(dtype)}
-    if not plain.issuperset(_EVIDENCE):
-        return []
-    texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
-    return [column.cast(texts, strict=False)]
 
 
 # Rows that lack a text or a label, and were left out.

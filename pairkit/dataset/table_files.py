@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
+import polars.selectors as cs
 from pydantic import AfterValidator
 
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import APOSTROPHES, escape_formulas, one_line
-from pairkit.base.system.files import check_free, whole_file, write_bytes
+from pairkit.base.settings import argument
+from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
+from pairkit.dataset.frames import as_json, leaf_types
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
-from pairkit.dataset.records import as_json, leaf_types
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -47,7 +49,7 @@ def table_bytes(
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
     nested = [column for column in rows.iter_columns() if column.dtype.is_nested()]
-    flat = rows.with_columns(map(as_json, nested))
+    flat = rows.with_columns(cs.duration().dt.to_string("iso"), *map(as_json, nested))
     safe = flat if raw else escape_formulas(flat)
     if header and not safe.equals(flat):
         safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
@@ -69,7 +71,11 @@ def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -
 
 def check_new(path: Path) -> None:
     """Refuse a file that exists, or whose name doesn't end as that of a table."""
-    check_free(path, *ENDINGS)
+    argument("out", path, TableFile)
+    if path.exists():
+        raise ConfigError(
+            f"{path}: already exists; choose another file, or move it away"
+        )
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

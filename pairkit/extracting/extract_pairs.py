@@ -33,6 +33,7 @@ from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.extracting.document import Document
 from pairkit.extracting.documents import read_documents, split_questions
+from pairkit.extracting.html_blocks import Block
 from pairkit.extracting.sentences import opening_text
 from pairkit.similarity.terms import is_unspaced
 
@@ -110,60 +111,53 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
-    if not document.title:
-        return
     opening = document.opening
-    if opening:
+    if document.title and opening:
         body = " ".join(block.text for block in opening)
-        name = document.name
-        place = document.place(opening[0])
-        yield MinedPair("title-body", document.title, body, name, name, place)
+        yield _pair("title-body", document.title, body, document, opening[0])
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
-    name = document.name
+    rule: RuleName = "question-answer"
     if document.asked is not None:
-        yield MinedPair(
-            "question-answer", *document.asked, name, name, f"row {document.row}"
-        )
+        name = document.name
+        yield MinedPair(rule, *document.asked, name, name, f"row {document.row}")
     for block, following in pairwise(document.blocks):
         if block.kind == "question" and following.kind == "paragraph":
-            place = document.place(block)
-            yield MinedPair(
-                "question-answer", block.text, following.text, name, name, place
-            )
+            yield _pair(rule, block.text, following.text, document, block)
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     """A heading with the paragraph below it, and two paragraphs of one section."""
-    name = document.name
     for part in document.sections():
-        if (
-            part.heading is not None
-            and part.paragraphs
-            and part.heading.text != document.title
-        ):
-            opening = part.paragraphs[0].text
-            place = document.place(part.heading)
-            yield MinedPair("section", part.heading.text, opening, name, name, place)
-        if part.heading is not None and len(part.paragraphs) > 1:
+        heading = part.heading
+        paragraphs = part.paragraphs
+        if heading is None or not paragraphs:
+            continue
+        if heading.text != document.title:
+            yield _pair("section", heading.text, paragraphs[0].text, document, heading)
+        if len(paragraphs) > 1:
             hashes = [
-                keyed_hash(corpus.seed, "section", name, block.text, number)
-                for number, block in enumerate(part.paragraphs)
+                keyed_hash(corpus.seed, "section", document.name, block.text, number)
+                for number, block in enumerate(paragraphs)
             ]
             chosen = nsmallest(2, range(len(hashes)), key=hashes.__getitem__)
-            first, second = (part.paragraphs[number] for number in sorted(chosen))
-            place = document.place(first)
-            yield MinedPair(
-                "section",
-                first.text,
-                second.text,
-                name,
-                name,
-                place,
-                anchor_is_name=False,
-            )
+            first, second = (paragraphs[number] for number in sorted(chosen))
+            pair = _pair("section", first.text, second.text, document, first)
+            yield replace(pair, anchor_is_name=False)
+
+
+def _pair(
+    rule: RuleName,
+    anchor: str,
+    positive: str,
+    document: Document,
+    block: Block,
+) -> MinedPair:
+    """A pair of one document, which begins with this block."""
+    place = document.place(block)
+    return MinedPair(rule, anchor, positive, document.name, document.name, place)
 
 
 def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:

@@ -33,7 +33,7 @@ from pairkit.dataset.making.made import (
     write_result,
 )
 from pairkit.dataset.reading.in_memory import Source
-from pairkit.dataset.reading.reader import read_frames
+from pairkit.dataset.reading.reader import collect_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.review_report import (
     HEADING,
@@ -229,7 +229,7 @@ def apply_review(
     result = build_result(
         rows, dataset.label_kind, str(out or dataset.source), [dataset]
     )
-    audit_pairs(read_frames(result.pairs)).check()
+    audit_pairs(collect_pairs(result.pairs, placed=True)).check()
     result.statistics["reviewed_pairs"] = int(result.pairs.rows["reviewed"].sum())
     result.statistics["relabelled_pairs"] = relabelled
     what = (

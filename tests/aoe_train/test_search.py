@@ -506,7 +506,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
     for name, message in values("""
             pairs.parquet | already exists
-            pairs.txt | expected the name of a .csv or .tsv or .jsonl or .parquet file
+            pairs.txt | expected a name that ends in .csv, .tsv, .jsonl, .parquet
             """):
         with config_error(message):
             found.write(tmp_path / name)

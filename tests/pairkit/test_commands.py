@@ -121,7 +121,7 @@ def test_help(pairs):
     code, message, command
     2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
     2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
-    2 | --format odt: expected jsonl or csv | export DATA --format odt -o x
+    2 | --format 'odt': expected 'jsonl' or 'csv' | export DATA --format odt -o x
     2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
     3 | none.tsv: no such file | audit none.tsv
     2 | nowhere: no such file or folder | audit nowhere
@@ -386,7 +386,7 @@ ROWS = [
         (lambda: pairkit.read(ROWS, split=3), "split = 3: "),
         (lambda: pairkit.report(ROWS, "about", seed="x"), "seed = 'x': "),
         (lambda: pairkit.show(ROWS, row="first"), "row = 'first': "),
-        (lambda: pairkit.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: pairkit.export(ROWS, None), "out = None: expected a path"),
         (
             lambda: pairkit.merge(pd.DataFrame(ROWS)),
             "nothing to merge; give a list of datasets",

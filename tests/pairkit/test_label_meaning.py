@@ -106,8 +106,7 @@ def test_nli_labels_skip_neutral(texts):
 
 @parametrize(
     "labels, names, says",
-    [
-        *rows_of_json(r"""
+    rows_of_json(r"""
         [1, 0, 2] |  | :3: label 2: 0, 1, 2 may be.* labels='0=1,1=skip,2=0'; for scores .*label_range='LOW,HIGH'
         [1, 2.0, 0] |  | :2: label 2\.0: 0, 1, 2 may be classes
         ["0", "2"] |  | :2: label '2': 0, 2 may be classes .*labels='0=1,2=0'
@@ -140,12 +139,6 @@ def test_nli_labels_skip_neutral(texts):
         ["yes", "dup", "x"] | {"user_labels": "x=skip"} | :2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'
         ["yes", "no", "dup", "dunno"] |  | :3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'
     """),
-        (
-            [0, 1] * 50 + [2],
-            {},
-            ":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'",
-        ),
-    ],
 )
 def test_uncertain_labels_are_refused(labels, names, says):
     with data_error(says) as raised:
@@ -228,13 +221,12 @@ def test_other_labels_keep_their_meaning(labels, user_labels, expected, meaning)
                 {'yes': 'nan'} | None | expected a number or skip
                 a=1,A=0 | None | two meanings of 'A'
                 ['a'] | None | expected a number, or skip, for each word
-                None | "0" | label_range = '0'
-                None | a,b | label_range
+                None | a,b | label_range = 'a,b'
             """,
         ),
         *(
             (None, wrong, "expected the lowest and the highest score")
-            for wrong in ("5,0", "5,5")
+            for wrong in ("5,0", "5,5", "5", 5, "1,2,3")
         ),
         (None, (0, math.inf), "label_range"),
     ],
@@ -255,6 +247,15 @@ def test_label_range():
     assert numbers(
         read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
     ) == [0.5, 1]
+    with data_error("Found 50, yes: set labels='yes=100', where 100 is similar"):
+        read(["50", "yes"], scale="0,100")
+    words = read(["yes", "no", "yes"], scale="0,100")
+    assert numbers(words) == [1, 0, 1]
+    assert words.labels.meaning.startswith("yes=100, no=0, scores from 0 to 100")
+    with data_error(
+        ":1: label '85%' is a score from 0 to 1; leave out label_range='0,100'"
+    ):
+        read(["85%", "7%"], scale="0,100")
     with data_error(r":2: label 101 is outside the label range 0,100; widen the range"):
         read([1, 101], scale="0,100")
     with data_error(r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):

@@ -160,9 +160,10 @@ def test_merged_pairs_occur_once_with_source(tmp_path):
     for file, words in (
         (tmp_path / "mine.csv", "already exists with other"),
         (tmp_path, "expected a name"),
+        (tmp_path / "out/d.csv", r"dropped = .*d\.csv: is in the dataset's folder"),
     ):
         with config_error(words):
-            pairkit.merge({"one": one, "other": other}, dropped=file)
+            pairkit.merge([one], tmp_path / "out", dropped=file, fresh=False)
     assert texts(made) == {
         "train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]
     }
@@ -343,6 +344,27 @@ def test_connected_pairs():
 def test_invalid_sizes(shares):
     with config_error("expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
+    with config_error(
+        "8,0.5,0.5: fractions must add up to 1, not 9; other proportions"
+    ):
+        pairkit.split(MANY, split_sizes=(8, 0.5, 0.5))
+
+
+def test_other_splits_are_read_as_they_were_written(tmp_path):
+    splits = {
+        name: [pair(name, "b")] for name in ("train", "test_easy", "test_hard", "x y")
+    }
+    pairkit.write(splits, tmp_path / "out")
+    found = pairkit.read(tmp_path / "out").splits
+    assert {name: rows["text1"].to_list() for name, rows in found.items()} == {
+        name: [name] for name in splits
+    }
+
+
+def test_names_of_other_columns_are_free():
+    rows = [pair("a", "b", 1, conflicting_rows=7, left_out="x")]
+    made = pairkit.split(rows, split_sizes=(1, 0, 0)).pairs["train"]
+    assert made.select("conflicting_rows", "left_out").rows() == [(7, "x")]
 
 
 NUMBERED = st.lists(

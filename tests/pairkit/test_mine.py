@@ -176,6 +176,7 @@ def test_tables_of_documents(tmp_path):
     {'heading': 'a'} | 'heading': expected one of text, title, body
     {'title': 'b'} | no column 'b'
     {'question': 'a'} | 'question': also give answer
+    {'text': 'a', 'body': 'b'} | text and body are one role
     {'title': 'a'} | expected title and body, question and answer, or text
     None | question and answer, or text; rename them or give columns=\{'text': 'a'\}
 """)

@@ -150,12 +150,21 @@ def test_row_without_negatives(tmp_path, header, row, says):
     cell, says
     [{'text': 'c'}] | the lists in negative don't hold texts
     [b'c'] | the lists in negative don't hold texts
-    "['c', 'd']" | list given:1: negative has a list that isn't JSON
-    '["c", {"d": 1}, "e"]' | list given:1: negative has a list that isn't JSON
+    "['c', 'd']" | list given:1: negative has a value that isn't a JSON list of texts
+    '["c", {"d": 1}, "e"]' | list given:1: negative has a value that isn't a JSON list of texts
 """)
 def test_invalid_lists(cell, says):
     with data_error(says):
         read([{"anchor": "a", "positive": "b", "negative": cell}])
+
+
+def test_texts_beside_lists():
+    rows = [{"anchor": "a", "positive": "b", "negative": "c"}]
+    rows.append({"anchor": "d", "positive": ["e"], "negative": ["f", "g"]})
+    assert negatives(rows) == [["c"], ["f", "g"]]
+    rows.append({"anchor": "h", "positive": "i", "negative": {"text": "j"}})
+    with data_error("list given:3: negative has a value that isn't a JSON list"):
+        read(rows)
 
 
 def test_texts_in_brackets():

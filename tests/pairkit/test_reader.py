@@ -1,4 +1,5 @@
 import gzip
+import json
 from datetime import timedelta
 
 import numpy as np
@@ -6,7 +7,8 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.dataset.records import PairDataset, typed_rows
+from pairkit.dataset.provenance import typed_rows
+from pairkit.dataset.records import PairDataset
 from tests.published import REAL, real_data, write_pairs
 from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
@@ -175,6 +177,8 @@ def test_row_numbers_without_header(tmp_path):
         pairkit.read(tmp_path / "pairs.tsv", columns=BY_NUMBER)
     with data_error("no column '4' for label; there are 1, 2, 3"):
         pairkit.read(tmp_path / "pairs.tsv", columns={**BY_NUMBER, "label": "4"})
+    with config_error("text1 and label are one column, 1"):
+        pairkit.read(tmp_path / "pairs.tsv", columns={**BY_NUMBER, "label": "1"})
     with data_error("no such file"):
         pairkit.read(tmp_path / "none.tsv", columns=BY_NUMBER)
 
@@ -189,6 +193,27 @@ def test_columns_of_several_types_become_texts(tmp_path, other, text):
         pl.DataFrame(row).write_parquet(tmp_path / f"{split}.parquet")
     assert pairkit.read(tmp_path)["train"]["page"].to_list() == [text, "u"]
     assert pairkit.read(tmp_path).rows["page"].to_list() == [text, "u", text]
+
+
+@parametrize(
+    "first, later",
+    [([1], {"a": 1}), ("x", ["y"]), ({"k": 1}, {"k": [1]}), (10**30, 1), (None, [])],
+)
+@parametrize("rows", [1, 9000])  # also of the next block
+def test_other_columns_may_have_any_values(tmp_path, first, later, rows):
+    values = [first] * rows + [later]
+    lines = [
+        json.dumps(pair(f"a{n}", "b", n % 2, more=each))
+        for n, each in enumerate(values)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    pairkit.write(tmp_path / "a.jsonl", tmp_path / "out")
+    found = pairkit.read(tmp_path / "out").rows
+    assert found.height == rows + 1
+    if isinstance(first, str):
+        assert found["more"].to_list() == [first] * rows + ['["y"]']
+    for file_format in ("jsonl", "csv"):
+        pairkit.export(found, tmp_path / "files", format=file_format)
 
 
 TABLE = [
@@ -280,6 +305,7 @@ def test_a_confidence_that_is_not_a_number_is_reported(caplog):
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
         ({1: TABLE}, "the split 1 has no name"),
+        ({"../a": TABLE}, "the split '../a' has no name"),
     ],
 )
 def test_invalid_tables(source, message):

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from datetime import timedelta
 
 import polars as pl
 from rich.console import Console
@@ -55,6 +56,8 @@ def test_missing_split_or_row():
         pairkit.show(DATASET, split="train")
     with config_error("has 1 such rows, counted from 0"):
         pairkit.show(DATASET, row=1, label=1)
+    with config_error("label = 2: no pair in test of somewhere has it"):
+        pairkit.show(DATASET, label=2)
 
 
 def test_plain_text_and_pictures():
@@ -153,6 +156,12 @@ def test_formulas_are_escaped(tmp_path, mark):
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
     (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
     assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
+
+
+def test_export_of_durations(tmp_path):
+    frame = pl.DataFrame(pair(["a"], ["b"], [1], age=[timedelta(seconds=3)]))
+    (sheet,) = pairkit.export(frame, tmp_path, format="csv")
+    assert sheet.read_text() == "text1,text2,label,age\na,b,1,PT3S\n"
 
 
 @parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])

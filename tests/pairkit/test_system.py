@@ -19,7 +19,7 @@ from pairkit import DataError, RemoteError
 from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
 from pairkit.base.system.database import Schema, connect, database_errors, open_database
-from pairkit.base.system.files import check_free, open_own, whole_folder, write_errors
+from pairkit.base.system.files import open_own, whole_folder, write_errors
 from pairkit.base.system.folders import check_apart, differing, lock_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
@@ -94,16 +94,6 @@ def test_open_own(tmp_path):
     assert path.read_bytes() == b"onetwo"
     open_own(path, "wb").close()
     assert path.read_bytes() == b""
-
-
-def test_check_free(tmp_path):
-    (tmp_path / "a.txt").touch()
-    for suffix, words in (
-        ("", "already exists"),
-        (".npy", "expected the name of a .npy file"),
-    ):
-        with config_error(words):
-            check_free(tmp_path / "a.txt", suffix)
 
 
 @parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])

@@ -26,7 +26,7 @@ from pairkit.base.system.folders import (
     work_beside,
 )
 from pairkit.dataset.making import dataset_card as card
-from pairkit.dataset.records import card_files, shard_path, write_dataset
+from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder

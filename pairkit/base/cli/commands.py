@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -36,7 +36,6 @@ from pairkit.base.cli.terminal import (
     print_json,
     say,
 )
-from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.errors import ConfigError, PairkitError
 
 
@@ -102,6 +101,7 @@ def application(name: str, purpose: str) -> Typer:
 
 
 _MAX_EXAMPLES = 3  # in `--help`; `--help-all` has all
+_PANELS = {INPUT: 0, OUTPUT: 2, RUN: 3}  # their order; any others are between
 
 
 def examples(*lines: str) -> str:
@@ -138,58 +138,15 @@ def add_command(
     """Add a command that prints the result of a function, or of `run(arguments, **flags)` instead."""
     public = parameters(function)
     run_parameters = parameters(run)[1:] if run else []
-    general = [
-        Parameter(key, "bool", default=False, option=option)
-        for key, option in GENERAL.items()
-        if json or key != "json"
-    ]
-    if any(each.name == "columns" for each in public):
-        general.append(_ENCODING)
-    declared = [
-        *public,
-        *(each for each in run_parameters if each.name not in GENERAL),
-        *general,
-    ]
-    takes_progress = "progress" in inspect.signature(function).parameters
-
-    def command(**values: Any) -> None:
-        quiet = values["quiet"]
-        encoding = values.get("encoding")
-        if values["verbose"]:
-            log_to_stderr(function.__module__.partition(".")[0])
-        arguments = {each.name: each.read(values[each.name]) for each in public}
-        if takes_progress:
-            arguments["progress"] = not quiet
-        with _only_errors_logged(quiet), _flags_in_errors(public), files_in(encoding):
-            if run is None:
-                result = function(**arguments)
-            else:
-                flags = {
-                    each.name: each.read(values[each.name]) for each in run_parameters
-                }
-                result = run(arguments, **flags)
-        if result is not None:
-            given = {**arguments, "encoding": encoding}
-            show(result, json=values.get("json", False), quiet=quiet, given=given)
-        if isinstance(result, CommandResult):
-            result.check()
-
-    order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
+    own = [each for each in run_parameters if each.name not in GENERAL]
+    reads_tables = any(each.name == "columns" for each in public)
+    general = _general_parameters(json=json, reads_tables=reads_tables)
+    declared = [*public, *own, *general]
     declared.sort(
-        key=lambda each: (order.get(each.option.panel, 1), not each.is_required)
+        key=lambda each: (_PANELS.get(each.option.panel, 1), not each.is_required)
     )
-    flags = [_flag(each) for each in declared]
-    help_all = typer.Option(
-        "--help-all",
-        callback=_show_all,
-        is_eager=True,
-        metavar="",
-        help="Show all options and exit.",
-    )
-    flags.append(_keyword("help_all", Annotated[bool, help_all], default=False))
-    vars(command)["__signature__"] = inspect.Signature(flags)
-    command.__annotations__ = {each.name: each.annotation for each in flags}
-
+    command = _command(function, public, run, run_parameters)
+    _sign(command, declared)
     register = Typer.command(
         app,
         name or function.__name__.replace("_", "-"),
@@ -200,6 +157,66 @@ def add_command(
         epilog=examples(*lines),
     )
     register(command)
+
+
+def _general_parameters(*, json: bool, reads_tables: bool) -> Iterator[Parameter]:
+    for name, option in GENERAL.items():
+        if json or name != "json":
+            yield Parameter(name, "bool", default=False, option=option)
+    if reads_tables:
+        yield _ENCODING
+
+
+def _command(
+    function: Callable[..., Any],
+    public: Sequence[Parameter],
+    run: Callable[..., Any] | None,
+    run_parameters: Sequence[Parameter],
+) -> Callable[..., None]:
+    """The function of a command, whose keywords are the values of all flags."""
+    takes_progress = "progress" in inspect.signature(function).parameters
+
+    def command(**values: Any) -> None:
+        quiet = values["quiet"]
+        encoding = values.get("encoding")
+        if values["verbose"]:
+            log_to_stderr(function.__module__.partition(".")[0])
+        arguments = _read(public, values)
+        if takes_progress:
+            arguments["progress"] = not quiet
+        with _only_errors_logged(quiet), _flags_in_errors(public), files_in(encoding):
+            if run is None:
+                result = function(**arguments)
+            else:
+                result = run(arguments, **_read(run_parameters, values))
+        if result is not None:
+            given = {**arguments, "encoding": encoding}
+            show(result, json=values.get("json", False), quiet=quiet, given=given)
+        if isinstance(result, CommandResult):
+            result.check()
+
+    return command
+
+
+def _read(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: each.read(values[each.name]) for each in parameters}
+
+
+def _sign(command: Callable[..., None], declared: Iterable[Parameter]) -> None:
+    """Give a command the signature from which typer makes its flags."""
+    help_all = typer.Option(
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        metavar="",
+        help="Show all options and exit.",
+    )
+    flags = [
+        *map(_flag, declared),
+        _keyword("help_all", Annotated[bool, help_all], default=False),
+    ]
+    vars(command)["__signature__"] = inspect.Signature(flags)
+    command.__annotations__ = {each.name: each.annotation for each in flags}
 
 
 def show(
@@ -220,7 +237,7 @@ def show(
         return
     for place, table in enumerate(result.tables()):
         if place:
-            stdout.print()
+            out.print()
         _print(table)
     for line in result.lines():
         _print(line)
@@ -229,7 +246,7 @@ def show(
 
 
 def _print(part: object) -> None:
-    stdout.print(part, markup=not isinstance(part, str))
+    out.print(part, markup=not isinstance(part, str))
 
 
 def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:

@@ -87,18 +87,6 @@ def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[byte
         return os.fdopen(handle, "r+b")
 
 
-def check_free(path: Path, *suffixes: str) -> None:
-    """Refuse to overwrite an existing file, and a name with another ending."""
-    if suffixes and not path.name.endswith(suffixes):
-        raise ConfigError(
-            f"{path}: expected the name of a {' or '.join(suffixes)} file"
-        )
-    if path.exists():
-        raise ConfigError(
-            f"{path}: already exists; choose another file, or move it away"
-        )
-
-
 def remove(path: Path) -> None:
     """Remove a file, folder or link, if it exists."""
     if path.is_dir() and not path.is_symlink():

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,16 +25,10 @@ from pairkit.base.printable import one_line
 _LOG = logging.getLogger(__name__)
 MAX_LINE_BYTES = 16 << 20  # 250 times GitHub's longest text
 MAX_WHOLE_BYTES = 512 << 20  # of a file that can't be streamed, such as a JSON array
-UNLIMITED = 1 << 62
 # Decompressed to compressed size: it is 3 to 20 for text, and 300 for one repeated line.
 MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
-
-
-def is_gzipped(path: Path) -> bool:
-    """Whether a file is gzipped by its name."""
-    return path.suffix.lower() == ".gz"
 
 
 def read_lines(
@@ -46,7 +39,7 @@ def read_lines(
     Raises DataError for a line above `MAX_LINE_BYTES`; with `pass_over`, calls it with the line's number instead.
     """
     row = 0
-    with _readable(path, lambda: row + 1), _opened(path, as_utf8=as_utf8) as file:
+    with _bytes_of(path, lambda: row + 1, as_utf8=as_utf8) as file:
         while line := file.readline(MAX_LINE_BYTES + 1):
             row += 1
             if len(line) <= MAX_LINE_BYTES:
@@ -242,7 +235,7 @@ def read_whole(
     """
     limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     content = bytearray()
-    with _readable(path, lambda: None), _opened(path, as_utf8=as_utf8) as file:
+    with _bytes_of(path, lambda: None, as_utf8=as_utf8) as file:
         while block := file.read(_BLOCK_BYTES):
             content += block
             if len(content) > limit:
@@ -251,50 +244,55 @@ def read_whole(
 
 
 @contextmanager
-def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a file; `as_utf8`, which is for texts, UTF-16 with a byte order mark becomes UTF-8."""
-    with open_regular(path) as file:
-        start = file.peek(4) if as_utf8 else b""
-        if start.startswith((b"\x1f\x8b", b"PK\3\4")):
-            raise DataError(
-                "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
-                path=path,
-            )
-        is_utf16 = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        encoding = "utf-16" if is_utf16 else as_utf8 and os.environ.get(ENCODING)
-        if not encoding:
-            yield file
-            return
-        data = file.read(MAX_WHOLE_BYTES + 1)
-        if len(data) > MAX_WHOLE_BYTES:
-            message = f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8"
-            raise DataError(message, path=path)
-        if is_utf16:
-            yield io.BytesIO(data.decode(encoding).encode())
-        else:
-            yield io.BytesIO(_as_utf8(data, encoding, path))
+def _bytes_of(
+    path: Path, row: Callable[[], int | None], *, as_utf8: bool
+) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a file, decompressed; `as_utf8`, which is for texts, UTF-16 with a byte order mark becomes UTF-8."""
+    remedy = "fix the file or its permissions"
+    with (
+        readable(path, "", EOFError, zlib.error, remedy=remedy, row=row),
+        _opened(path) as file,
+    ):
+        yield _in_utf8(file, path) if as_utf8 else file
+
+
+def _in_utf8(file: io.BufferedReader, path: Path) -> io.BufferedIOBase:
+    """The text of a file in UTF-8, if it has a byte order mark of UTF-16 or users gave its encoding."""
+    start = file.peek(4)
+    if start.startswith((b"\x1f\x8b", b"PK\3\4")):
+        raise DataError(
+            "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
+            path=path,
+        )
+    is_utf16 = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding = "utf-16" if is_utf16 else os.environ.get(ENCODING)
+    if not encoding:
+        return file
+    data = file.read(MAX_WHOLE_BYTES + 1)
+    if len(data) > MAX_WHOLE_BYTES:
+        message = (
+            f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8"
+        )
+        raise DataError(message, path=path)
+    if is_utf16:
+        return io.BytesIO(data.decode(encoding).encode())
+    return io.BytesIO(_as_utf8(data, encoding, path))
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[io.BufferedReader]:
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
     """A file's bytes, decompressed up to a limit; pipes and devices are refused."""
-    # Without blocking, as a pipe without a writer would block forever.
-    at_once = getattr(os, "O_NONBLOCK", 0)
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | at_once)
-
-    with open(path, "rb", opener=opener) as compressed:
-        status = os.fstat(compressed.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError(
-                "is not a regular file but a pipe or device; save its content in a file",
-                path=path,
-            )
-        if not is_gzipped(path):
+    # A pipe without a writer would block forever.
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(
+            "is not a regular file but a pipe or device; save its content in a file",
+            path=path,
+        )
+    with path.open("rb") as compressed:
+        if path.suffix.lower() != ".gz":
             yield compressed
             return
-        size = status.st_size
+        size = path.stat().st_size
         with gzip.GzipFile(fileobj=compressed) as decompressed:
             bounded = _Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size), path)
             yield io.BufferedReader(bounded, _BLOCK_BYTES)
@@ -342,33 +340,22 @@ def no_such_file(path: Path) -> str:
 
 
 @contextmanager
-def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
-    """Convert errors of reading a file in this row."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DataError(no_such_file(path), path=path) from error
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        message = f"not readable ({reason}); fix the file or its permissions"
-        raise DataError(message, path=path, row=row()) from error
-
-
-@contextmanager
 def readable(
     path: Path,
     kind: str,
     *errors: type[BaseException],
     remedy: str = "write or download it again",
+    row: Callable[[], int | None] = lambda: None,
 ) -> Iterator[None]:
-    """Convert these errors, and those of the system, while a file of this kind is read."""
+    """Convert these errors, and those of the system, while this row of a file of this kind is read."""
     caught: tuple[type[BaseException], ...] = (*errors, OSError, UnicodeError)
     try:
         yield
     except FileNotFoundError as error:
         raise DataError(no_such_file(path), path=path) from error
     except caught as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(
-            f"not readable as {kind} ({reason}); {remedy}", path=path
-        ) from error
+        text = getattr(error, "strerror", None) or str(error)
+        reason = one_line(text.split("\n")[0], 200)
+        problem = f"not readable as {kind}" if kind else "not readable"
+        message = f"{problem} ({reason}); {remedy}"
+        raise DataError(message, path=path, row=row()) from error

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
-from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
+from pairkit.dataset.conflicts import PAIR, label_scale, labels_differ, unordered
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.reader import PairFrames
+from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import (
     MEAN_LABEL,
-    PAIR,
     LabelKind,
+    PairDataset,
     by_reason,
     in_split_order,
     join_bad_rows,
-    label_scale,
-    labels_differ,
-    unordered,
+    mean_label,
 )
-from pairkit.similarity.groups import Indices
-from pairkit.similarity.measures import count_long
-from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
+from pairkit.similarity.measures import share_long
+from pairkit.similarity.near_duplicates import near_identical_to
 from pairkit.similarity.same_text import same_text
 
 _EXAMPLES = 5
@@ -42,11 +35,7 @@ _CONTRADICTION = "contradiction"
 _REPEAT = "repeat"
 # Columns of the file that lists these.
 _LISTED = ("kind", "group", "split", "file", "row", "text1", "text2", "label")
-_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
-_BATCH = 1 << 13  # rows
-_KEYS = ("key1", "key2")
 _TEXTS = ("text1", "text2")
-_SAME = ("same1", "same2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,67 +156,103 @@ class AuditReport(Printed):
         for reason, rows in self.bad_rows.items():
             findings[f"rows left out: {reason.replace('_', ' ')}"] = rows
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
-        if not any(finding.examples for finding in findings.values()):
-            results = ResultTable("found", "number", caption=verdict)
-            for name, finding in findings.items():
-                results.add_row(name, finding.count)
-            return results
-        results = ResultTable(
-            "found", "number", "such as", left=["such as"], caption=verdict
-        )
+        columns = ["found", "number"]
+        if any(finding.examples for finding in findings.values()):
+            columns.append("such as")
+        results = ResultTable(*columns, left=["such as"], caption=verdict)
         for name, finding in findings.items():
             first, *others = finding.examples or ("",)
-            results.add_row(name, finding.count, first)
+            cells: list[str | int] = [name, finding.count, first]
+            results.add_row(*cells[: len(columns)])
             for example in others:
                 results.add_row("", "", example)
         return results
 
 
-def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditReport:
-    """Check pairs in two passes: first hashes, then only the rows whose hashes show a problem."""
-    first = FirstPass(pairs)
-    with scratch_file(Path(gettempdir())) as scratch:
-        texts, suspects = second_pass(pairs, first, scratch)
-        near_identical = _near_identical(
-            texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
-        )
-    number = pl.Int64 if pairs.label_kind == "binary" else pl.Float32
-    again = _pairs_seen_again(suspects, first.scale)
-    again = again.with_columns(pl.col("label").cast(number))
-    urls = ("url1", "url2") if pairs.by_page else ()
-    reports = {}
-    for split, rows, labels, long, same in first.counts.iter_rows():
-        positive_share = round(labels / max(1, rows), 4)
-        long_share = round(long / max(1, 2 * rows), 4)
-        reports[split] = SplitReport(rows, positive_share, long_share, same)
+def audit_pairs(dataset: PairDataset, *, skips_bad_rows: bool = False) -> AuditReport:
+    """Check pairs, which have the columns `FILE` and `ROW`."""
+    typed = with_provenance(dataset).splits
+    by_page = all({"url1", "url2"} <= {*rows.columns} for rows in typed.values())
+    splits = {
+        split: _audited_columns(rows, split, by_page=by_page)
+        for split, rows in typed.items()
+    }
+    rows = pl.concat(splits.values())
+    again = _pairs_seen_again(rows)
+    number = pl.Int64 if dataset.label_kind == "binary" else pl.Float32
+    urls = ("url1", "url2") if by_page else ()
+    listed = again.with_columns(pl.col("label").cast(number)).select(*_LISTED, *urls)
     return AuditReport(
-        source=pairs.source,
-        splits=reports,
-        shared_issues=_shared(suspects, {"key1": "issue1", "key2": "issue2"}),
-        shared_clusters=_shared(suspects, {"cluster_key": "cluster"}),
-        near_identical=near_identical,
+        source=dataset.source,
+        splits={split: _split_report(rows) for split, rows in splits.items()},
+        shared_issues=_shared(rows, {"key1": "issue1", "key2": "issue2"}),
+        shared_clusters=_shared(rows, {"cluster": "cluster"}),
+        near_identical=_near_identical(rows, equal_too=by_page),
         repeated_pairs=_finding(again, _REPEAT),
         contradictory_pairs=_finding(again, _CONTRADICTION),
-        again=again.select(*_LISTED, *urls),
-        issues_by="page" if pairs.by_page else "text",
-        label_kind=pairs.label_kind,
-        labels=pairs.labels,
+        again=listed,
+        issues_by="page" if by_page else "text",
+        label_kind=dataset.label_kind,
+        labels=dataset.labels,
         bad_rows={
             reason: AuditFinding(count, (one_line(place, 300),))
-            for reason, count, place in by_reason(join_bad_rows(pairs.bad.values()))
+            for reason, count, place in by_reason(join_bad_rows([dataset.bad_rows]))
         },
         skips_bad_rows=skips_bad_rows,
+    )
+
+
+def _audited_columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
+    """Texts, label and origin of rows; and keys of texts, issues (page or text), pairs and clusters."""
+    pages = {}
+    for name in ("url1", "url2"):
+        url = pl.col(name) if by_page else pl.lit(None, pl.String)
+        # In a merged dataset, only some rows may have a page.
+        pages[name] = _unless_blank(url)
+    has_clusters = "cluster" in rows.columns
+    columns = rows.select(
+        pl.col(_TEXTS).fill_null(""),
+        pl.col("label").cast(pl.Float64),
+        **pages,
+        split=pl.lit(split),
+        file=FILE,
+        row=ROW,
+        cluster=_unless_blank(pl.col("cluster"))
+        if has_clusters
+        else pl.lit(None, pl.String),
+    )
+    columns = columns.with_columns(same1=same_text("text1"), same2=same_text("text2"))
+    columns = columns.with_columns(
+        key1=pl.coalesce("url1", "same1"),
+        key2=pl.coalesce("url2", "same2"),
+        issue1=pl.coalesce("url1", "text1"),
+        issue2=pl.coalesce("url2", "text2"),
+    )
+    return columns.with_columns(unordered("key1", "key2"))
+
+
+def _unless_blank(values: pl.Expr) -> pl.Expr:
+    return pl.when(values.str.strip_chars() != "").then(values)
+
+
+def _split_report(rows: pl.DataFrame) -> SplitReport:
+    return SplitReport(
+        pairs=rows.height,
+        positive_share=round(mean_label(rows), 4),
+        long_share=round(share_long(rows, *_TEXTS), 4),
+        same_text=int((rows["same1"] == rows["same2"]).sum()),
     )
 
 
 def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
     """Values that are in more than one split, from columns of keys and of values."""
     values = [
-        rows.select("split", key=key, value=value) for key, value in columns.items()
+        rows.select("split", key=_unless_blank(pl.col(key)), value=value)
+        for key, value in columns.items()
     ]
     shared = (
         pl.concat(values)
-        .filter(pl.col("key") != 0)
+        .drop_nulls("key")
         .group_by("key")
         .agg(pl.col("split").unique(), pl.col("value").min())
         .filter(pl.col("split").list.len() > 1)
@@ -242,43 +267,44 @@ def _crossing(what: str, splits: Iterable[str]) -> str:
     return f"{what}  in {', '.join(in_split_order(splits))}"
 
 
-def _near_identical(
-    texts: TextSequence,
-    splits_of: tuple[Indices, Indices],
-    splits: Sequence[str],
-    *,
-    equal_too: bool,
-) -> AuditFinding:
+def _near_identical(rows: pl.DataFrame, *, equal_too: bool) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
-    group = near_identical_to(texts)
-    sizes = np.bincount(group, minlength=len(group))
-    text, split = splits_of
-    group_of_text = group[text].astype(np.int64)
-    in_split = np.unique(group_of_text * len(splits) + split)
-    names, split_counts = np.unique(in_split // len(splits), return_counts=True)
-    crossing = names[split_counts > 1]
+    crossing = _text_groups(rows).filter(pl.col("split").list.len() > 1)
+    is_single = pl.col("text").list.len() == 1
     if not equal_too:
-        crossing = crossing[sizes[crossing] > 1]
-
-    several_texts_first = crossing[np.argsort(sizes[crossing] == 1, kind="stable")]
-    examples = []
-    for name in several_texts_first[:_EXAMPLES]:
-        members = np.flatnonzero(group == name)
-        first_texts = [texts[place] for place in members[:2].tolist()]
-        shown = " ~ ".join(map(_short, first_texts))
-        codes = np.unique(split[np.isin(text, members)])
-        examples.append(_crossing(shown, [splits[code] for code in codes]))
-    return AuditFinding(len(crossing), tuple(examples))
+        crossing = crossing.filter(~is_single)
+    several_texts_first = crossing.sort(is_single, maintain_order=True)
+    first = several_texts_first.select("text", "split").head(_EXAMPLES).iter_rows()
+    examples = tuple(
+        _crossing(" ~ ".join(map(_short, texts[:2])), splits) for texts, splits in first
+    )
+    return AuditFinding(crossing.height, examples)
 
 
-def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
+def _text_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """The near-identical texts of each group and its splits, as lists; of texts that are the same, the first."""
+    sides = rows.select(
+        "split", text=pl.concat_list(_TEXTS), same=pl.concat_list("same1", "same2")
+    )
+    sides = sides.explode("text", "same").filter(pl.col("same").str.strip_chars() != "")
+    distinct = sides.unique("same", keep="first", maintain_order=True)
+    groups = near_identical_to(distinct["text"].to_list())
+    distinct = distinct.select("same", "text", pl.Series("group", groups))
+
+    texts = distinct.group_by("group", maintain_order=True).agg("text")
+    by_split = sides.select("split", "same").join(distinct, on="same")
+    splits = by_split.group_by("group").agg(pl.col("split").unique())
+    return texts.join(splits, on="group", maintain_order="left")
+
+
+def _pairs_seen_again(rows: pl.DataFrame) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
-    several = rows.filter(rows["pair"].is_duplicated()).with_row_index("place")
-    is_contradiction = pl.when(labels_differ(scale, ["pair"]))
+    several = rows.filter(pl.len().over(PAIR) > 1).with_row_index("place")
+    is_contradiction = pl.when(labels_differ(label_scale(rows["label"])))
     kind = is_contradiction.then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
-    first_place = pl.col("place").min().over("pair")
+    first_place = pl.col("place").min().over(PAIR)
     by_pair = several.sort(kind, first_place, maintain_order=True)
-    number = pl.col("pair").rle_id().cast(pl.Int64) + 1
+    number = pl.struct(PAIR).rle_id().cast(pl.Int64) + 1
     return by_pair.with_columns(kind.alias("kind"), number.alias("group"))
 
 
@@ -292,140 +318,3 @@ def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
 
 def _short(text: str) -> str:
     return one_line(text, _EXAMPLE_CHARS)
-
-
-# The two passes: first over hashes of all rows, then over rows with colliding hashes.
-
-
-class FirstPass:
-    """Hashes of everything that must not be in two splits or occur twice."""
-
-    def __init__(self, pairs: PairFrames) -> None:
-        counts = []
-        hashes = []
-        self.scale = 1.0
-        for code, split, rows in key_rows(pairs):
-            keys_of_rows = hashes_of(rows)
-            self.scale = max(self.scale, label_scale(rows["label"]))
-            counts.append(_split_counts(rows.hstack(keys_of_rows), split))
-            hashes.append(keys_of_rows.with_columns(split=pl.lit(code, pl.Int16)))
-        self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
-        hashed = pl.concat(hashes)
-        keys = pl.concat([hashed.select("split", key=key) for key in _KEYS])
-        shared_keys = _keys_in_two_splits(keys, "key")
-        shared_clusters = _keys_in_two_splits(hashed, "cluster_key")
-        self.is_suspect = (
-            hashed["key1"].is_in(shared_keys)
-            | hashed["key2"].is_in(shared_keys)
-            | hashed["cluster_key"].is_in(shared_clusters)
-            | hashed["pair"].is_duplicated()
-        )
-        self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
-        texts = hashed.select("split", text=pl.concat_list(_SAME)).explode("text")
-        is_text = texts["text"] != 0
-        self.is_new = is_text & texts["text"].is_first_distinct()
-        self._texts = texts.filter(is_text)
-
-    def splits_of_texts(self) -> tuple[Indices, Indices]:
-        """Numbers of texts (in order of first occurrence), and the number of the split of each."""
-        distinct = self._texts.select("text").unique(maintain_order=True)
-        known = distinct.with_row_index("number")
-        numbered = self._texts.join(
-            known,
-            on="text",
-            how="left",
-            maintain_order="left",
-        )
-        numbers = numbered.select(pl.col("number", "split").cast(pl.Int64))
-        return numbers["number"].to_numpy(), numbers["split"].to_numpy()
-
-
-def second_pass(
-    pairs: PairFrames, first: FirstPass, scratch: Scratch
-) -> tuple[RecordsOnDisk[str], pl.DataFrame]:
-    """The first of all texts that are the same, and the rows with suspect hashes."""
-    texts = RecordsOnDisk(scratch, str)
-    kept = []
-    start = 0
-    for _, _, rows in key_rows(pairs):
-        end = start + rows.height
-        both = rows.select(text=pl.concat_list(_TEXTS)).explode("text")
-        texts.extend(both["text"].filter(first.is_new[2 * start : 2 * end]))
-        batch = rows.filter(first.is_suspect[start:end])
-        # A copy, because a view would keep all texts in memory.
-        kept.append(pl.DataFrame(batch.rows(), schema=rows.schema, orient="row"))
-        start = end
-    suspects = pl.concat(kept).hstack(first.keys_of_suspects)
-    issues = {
-        f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)
-    }
-    return texts, suspects.with_columns(**issues)
-
-
-def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
-    """Batches of rows with split, texts, label, pages and cluster; with number and name of their split."""
-    for code, (split, readers) in enumerate(pairs.splits.items()):
-        for read in readers:
-            rows = read()
-            for start in range(0, max(1, rows.height), _BATCH):  # also without rows
-                batch = rows[start : start + _BATCH]
-                yield code, split, _audited_columns(batch, split, by_page=pairs.by_page)
-
-
-def _split_counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
-    is_same = pl.col("same1") == pl.col("same2")
-    return rows.select(
-        split=pl.lit(split),
-        pairs=pl.len().cast(pl.Int64),
-        labels=pl.col("label").sum(),
-        long=count_long(*_TEXTS).sum(),
-        same=is_same.sum().cast(pl.Int64),
-    )
-
-
-def _audited_columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
-    pages = {}
-    for name in ("url1", "url2"):
-        url = _column_or_null(rows, name) if by_page else pl.lit(None, pl.String)
-        # In a merged dataset, only some rows may have a page.
-        pages[name] = pl.when(url.str.strip_chars() != "").then(url)
-    return rows.select(
-        pl.col(_TEXTS).fill_null(""),
-        pl.col("label").cast(pl.Float64),
-        **pages,
-        split=pl.lit(split),
-        file=FILE,
-        row=ROW,
-        cluster=_column_or_null(rows, "cluster"),
-    )
-
-
-def _column_or_null(rows: pl.DataFrame, name: str) -> pl.Expr:
-    return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
-
-
-def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
-    keyed = rows.with_columns(
-        same1=same_text("text1"),
-        same2=same_text("text2"),
-        cluster_key="cluster",
-    )
-    keyed = keyed.with_columns(
-        key1=pl.coalesce("url1", "same1"),
-        key2=pl.coalesce("url2", "same2"),
-    )
-    keyed = keyed.with_columns(unordered(*_KEYS))
-    values = pl.col(*_KEYS, "cluster_key", *_SAME)
-    is_blank = values.str.strip_chars().fill_null("") == ""
-    hashes = pl.when(is_blank).then(0).otherwise(values.hash(_SEED))
-    pair = pl.struct(PAIR).hash(_SEED)
-    return keyed.select(hashes.name.keep(), pair=pair)
-
-
-def _keys_in_two_splits(hashed: pl.DataFrame, name: str) -> pl.Series:
-    """Hashes that occur in two splits, as one list."""
-    present = hashed.filter(hashed[name] != 0)
-    once_a_split = present.select("split", name).unique()[name]
-    several = once_a_split.filter(once_a_split.is_duplicated())
-    return several.unique().implode()

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
-from pairkit.dataset.records import PairDataset, all_texts, with_provenance
+from pairkit.dataset.provenance import with_provenance
+from pairkit.dataset.records import PairDataset, all_texts
 from pairkit.similarity.measures import common_words, distinct_words, split_at_words
 
 _SAMPLE = 1000  # pairs in which words that most texts have are counted
@@ -95,6 +96,10 @@ def pick_pair(
     rows = with_provenance(dataset).splits[split]
     if label is not None:
         rows = rows.filter(pl.col("label") == label)
+        if not rows.height:
+            raise ConfigError(
+                f"label = {label:g}: no pair in {split} of {dataset.source} has it"
+            )
     if not 0 <= number < rows.height:
         raise ConfigError(
             f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import polars as pl
 
@@ -21,18 +21,17 @@ from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.making.dataset_folder import card_files, write_dataset
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, contents_of, tables_by_split
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
     by_reason,
-    card_files,
     in_split_order,
     join_bad_rows,
     mean_label,
     write_bad_rows,
-    write_dataset,
 )
 from pairkit.dataset.table_files import table_bytes
 from pairkit.similarity.languages import train_command
@@ -49,7 +48,8 @@ _RENAMED = {
     ROW: "source_row",
 }
 # A column: whether a row's pair has several labels and is kept.
-CONFLICTING = "conflicting_rows"
+CONFLICTING = "whether it is a kept conflict"
+_CONFLICTS = "conflicting_rows"  # their number in the statistics
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
@@ -94,7 +94,7 @@ class MadeDataset(Printed):
         reasons = self.statistics["dropped_pairs"]
         if reasons:
             counts.caption = f"left out: {listed(reasons)}"
-        if conflicting := self.statistics.get(CONFLICTING):
+        if conflicting := self.statistics.get(_CONFLICTS):
             kept = f"kept: {conflicting:,} rows with conflicting labels"
             counts.caption = "; ".join(filter(None, [counts.caption, kept]))
         return counts
@@ -112,18 +112,12 @@ def build_result(
         raise DataError(
             f"no pair is left of {rows.height:,}; nothing was written", path=name
         )
-    kept = rows.filter(is_kept).drop(*_RENAMED, strict=False)
+    kept = rows.filter(is_kept)
+    splits = _by_split(kept.drop(CONFLICTING, *_RENAMED, strict=False))
     dropped = rows.filter(~is_kept)
     dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
     dropped = dropped.rename(_RENAMED, strict=False)
     bad = join_bad_rows(pairs.bad_rows for pairs in read)
-    first = ("split", "text1", "text2", "label")
-    kept = kept.select(*first, pl.exclude(first))
-    kept_pairs = kept.drop(CONFLICTING, strict=False)
-    splits = {
-        split: kept_pairs.filter(pl.col("split") == split).drop("split")
-        for split in in_split_order(kept["split"].unique())
-    }
 
     statistics = {
         "splits": {
@@ -132,16 +126,23 @@ def build_result(
         "dropped_pairs": _drop_counts(dropped, read, bad),
     }
     if CONFLICTING in kept.columns and kept[CONFLICTING].any():
-        statistics[CONFLICTING] = int(kept[CONFLICTING].sum())
+        statistics[_CONFLICTS] = int(kept[CONFLICTING].sum())
     if "source" in kept.columns:
         sources = kept["source"].value_counts().sort("source")
         statistics["sources"] = dict(sources.iter_rows())
     labels = None
     if any(pairs.labels is not None for pairs in read):
         labels = LabelsRead("as in the sources", plain=True)
-    return MadeDataset(
-        PairDataset(splits, name, kind, labels, bad), dropped, statistics
-    )
+    pairs = PairDataset(splits, name, kind, labels, bad)
+    return MadeDataset(pairs, dropped, statistics)
+
+
+def _by_split(rows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    first = ("text1", "text2", "label")
+    columns = rows.select("split", *first, pl.exclude("split", *first))
+    by_split = columns.partition_by("split", as_dict=True, include_key=False)
+    splits = {str(name): frame for (name,), frame in by_split.items()}
+    return {name: splits[name] for name in in_split_order(splits)}
 
 
 def _drop_counts(
@@ -275,7 +276,7 @@ def _count_sections(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if dropped := statistics["dropped_pairs"]:
         rows = {reason.replace("_", " "): count for reason, count in dropped.items()}
         yield "Left out", markdown_table(["reason", "rows"], rows.items())
-    if conflicting := statistics.get(CONFLICTING):
+    if conflicting := statistics.get(_CONFLICTS):
         yield (
             "Conflicting labels",
             f"{conflicting:,} rows are of pairs with different labels.",
@@ -309,8 +310,6 @@ def export_pairs(
     fresh: bool,
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
-    if file_format not in get_args(FileFormat):
-        raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
     tables = {

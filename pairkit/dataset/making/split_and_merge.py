@@ -14,6 +14,14 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.conflicts import (
+    PAIR,
+    differs_from_first,
+    label_scale,
+    labels_differ,
+    unordered,
+)
+from pairkit.dataset.frames import join_frames
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
     NOWHERE,
@@ -33,20 +41,9 @@ from pairkit.dataset.making.made import (
     write_result,
 )
 from pairkit.dataset.negative_columns import FILE, ROW
+from pairkit.dataset.provenance import typed_rows
 from pairkit.dataset.reading.in_memory import Source, contents_of
-from pairkit.dataset.records import (
-    PAIR,
-    SPLITS,
-    PairDataset,
-    all_texts,
-    differs_from_first,
-    join_frames,
-    label_scale,
-    labels_differ,
-    named_split,
-    typed_rows,
-    unordered,
-)
+from pairkit.dataset.records import SPLITS, PairDataset, all_texts, named_split
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.same_text import same_text
 
@@ -57,6 +54,7 @@ _TEXT = "number of the text"
 
 CROSSES = "crosses_splits"
 REPEATED = "repeated"
+_ROUNDING = 0.01  # of shares such as 0.33
 # Rows stay in the split of lowest rank.
 _RANKS = {"test": 0, "validation": 1, "train": 3}
 _OTHER_RANK = 2
@@ -147,9 +145,7 @@ def divide(
     weights = np.maximum(row_counts, 1)
     split_of = np.full(len(groups), NOWHERE, np.int8)
     for names in (without_rows, with_rows):
-        texts = [connected_texts.texts[name] for name in names]
-        hashes = [keyed_hash(seed, "group", text) for text in texts]
-        order = np.argsort(np.array(hashes, np.uint64), kind="stable")
+        order = _drawn_order([connected_texts.texts[name] for name in names], seed)
         targets = split_targets(int(weights[names].sum()), shares, len(names))
         split_of[names] = fill_splits(order, weights[names], targets)
 
@@ -167,14 +163,25 @@ def divide(
     )
 
 
+def _drawn_order(texts: Sequence[str], seed: int) -> Indices:
+    """A random order of texts, which depends only on the seed and the texts."""
+    hashes = [keyed_hash(seed, "group", text) for text in texts]
+    return np.argsort(np.array(hashes, np.uint64), kind="stable")
+
+
 def _split_shares(split_sizes: Sequence[float]) -> list[float]:
     """The share of each split, in [0, 1]; raises ConfigError for invalid sizes."""
     total = sum(split_sizes)
+    given = f"split_sizes = {','.join(f'{size:g}' for size in split_sizes)}"
     is_valid = len(split_sizes) == len(SPLITS) and min(split_sizes) >= 0
     if not is_valid or not 0 < total < float("inf"):
-        sizes = ",".join(f"{size:g}" for size in split_sizes)
         raise ConfigError(
-            f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
+            f"{given}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
+        )
+    has_fractions = any(size % 1 for size in split_sizes)
+    if has_fractions and abs(total - 1) > _ROUNDING:
+        raise ConfigError(
+            f"{given}: fractions must add up to 1, not {total:g}; other proportions need whole numbers"
         )
     return [size / total for size in split_sizes]
 

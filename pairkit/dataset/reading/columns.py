@@ -11,7 +11,7 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.negative_columns import negative_columns, number_sort_key
+from pairkit.dataset.negative_columns import negative_columns
 from pairkit.dataset.reading.proposed_columns import (
     MIN_LENGTH,
     UNKNOWN,
@@ -48,7 +48,7 @@ _POSITIVE_NAMES = _name_pairs("""
     query answer, question answer, sent0 sent1
 """)
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
-_MAPPED_NEGATIVE = re.compile(r"negative(_\d+)?")
+_MAPPED_NEGATIVE = re.compile(r"negative(_\d{1,9})?")
 _NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
 _DOCUMENT_NAMES = {
     "title": ("title", "headline", "subject", "summary"),
@@ -216,8 +216,13 @@ def _check_mapping(
     names: Sequence[str],
     where: str,
 ) -> None:
-    """Refuse unknown roles, and columns that don't exist."""
+    """Refuse unknown roles, columns that don't exist, and a column for two roles."""
     for role, name in columns.items():
+        same = [other for other, column in columns.items() if column == name]
+        if len(same) > 1:
+            raise ConfigError(
+                f"column mapping: {' and '.join(same)} are one column, {one_line(name)}"
+            )
         if role not in roles:
             raise ConfigError(
                 f"column mapping {role!r}: expected one of {', '.join(roles)}"
@@ -246,7 +251,7 @@ def _mapped_roles(
     if used.keys() == {"text1", "text2", "label"}:
         return Roles(used["text1"], used["text2"], used["label"])
     if used.keys() == {"anchor", "positive", *negatives}:
-        negatives.sort(key=lambda role: number_sort_key(role[len("negative_") :]))
+        negatives.sort(key=lambda role: int(role[len("negative_") :] or -1))
         in_order = tuple(used[role] for role in negatives)
         return Roles(used["anchor"], used["positive"], negatives=in_order)
     if single and columns.keys() == {"text"}:
@@ -309,6 +314,8 @@ def document_roles(
     """
     names = frame.columns
     if columns:
+        if {"text", "body"} <= columns.keys():
+            raise ConfigError("column mapping: text and body are one role; give one")
         _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
         roles = {**columns}
         if "text" in roles:

@@ -11,8 +11,9 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
+from pairkit.dataset.frames import frame_of
 from pairkit.dataset.reading.separated import column_names
-from pairkit.dataset.reading.tables import ClassNames, class_names_of_features, frame_of
+from pairkit.dataset.reading.tables import ClassNames, class_names_of_features
 from pairkit.dataset.records import PairDataset
 
 # Such as `train`, `dev_set`, `TEST` or `trainA`, but not `trainee` or `TRAINEE`.
@@ -93,7 +94,7 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
     for name in source:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or "/" in name:  # it becomes part of a path
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
     return {

@@ -20,16 +20,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from shlex import quote
 
 import polars as pl
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import INVISIBLE, one_line
+from pairkit.base.printable import one_line
 from pairkit.dataset.labels import (
     LEAVE_OUT,
-    MISSING,
     SCORE_MAX,
     SKIP,
     LabelRules,
@@ -38,6 +36,7 @@ from pairkit.dataset.labels import (
     as_word,
     score_scale,
 )
+from pairkit.dataset.reading.label_column import LabelColumn
 
 _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
 _INITIALS: Mapping[str, Meaning] = {"e": 1.0, "c": 0.0, "n": SKIP}  # of NLI
@@ -71,107 +70,10 @@ _SCORE_NAMES = (
     "relevance",
 )
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
+_UNIT = (0.0, 1.0)  # not similar, similar
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
-_DECIMAL_COMMA = r"^([+-]?\d+),(\d+)(\s*%)?$"
 _MAX_LABELS = 6  # in a message
-_STRAY_SHARE = 0.05  # of rows
-_SHOWN_CHARS = 60  # of a label in a message
-
-
-@dataclass(frozen=True)
-class LabelColumn:
-    """The labels of one table with the numbers of their rows; or each distinct one with its first row."""
-
-    values: pl.Series
-    rows: pl.Series
-    times: pl.Series  # how often each occurs
-    where: str
-    texts: tuple[str, str]
-    classes: Sequence[str] = ()
-
-    @cached_property
-    def words(self) -> pl.Series:
-        """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
-        visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
-        # NFKC, so that numbers in full width are numbers
-        words = visible.str.normalize("NFKC").str.strip_chars()
-        words = words.str.replace(_DECIMAL_COMMA, "$1.$2$3")
-        if self.values.dtype.is_integer():
-            names = {str(number): name for number, name in enumerate(self.classes)}
-            words = words.replace(names)
-        return words
-
-    @cached_property
-    def numbers(self) -> pl.Series:
-        """The labels as float64; null for words."""
-        if self.values.dtype.is_numeric() and not self.classes:
-            return self.values.cast(pl.Float64)
-        is_percent = self.words.str.ends_with("%").fill_null(value=False)
-        plain = self.words.str.strip_suffix("%").str.strip_chars_end()
-        numbers = plain.cast(pl.Float64, strict=False)
-        return (numbers / 100).zip_with(is_percent, numbers)
-
-    def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
-        """The labels with a meaning, each with its name there: its word, or the number of its class."""
-        known: dict[str, str] = {}
-        if not meanings:
-            return known
-        for word in self.words.unique(maintain_order=True):
-            numbers = [
-                str(number) for number, name in enumerate(self.classes) if name == word
-            ]
-            names = [name for name in (as_word(word), *numbers) if name in meanings]
-            if names:
-                known[word] = names[0]
-        return known
-
-    def is_known(self, meanings: Mapping[str, Meaning]) -> pl.Series:
-        """A mask of labels with a meaning."""
-        return self.words.is_in([*self.known(meanings)], nulls_equal=True)
-
-    def missing(self) -> pl.Series:
-        """A mask of rows without a label."""
-        missing = self.values.is_null()
-        if not self.values.dtype.is_numeric():
-            missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
-        return missing | ~self.numbers.is_finite().fill_null(value=True)
-
-    def filter(self, kept: pl.Series) -> LabelColumn:
-        """The labels of these rows."""
-        return replace(
-            self,
-            values=self.values.filter(kept),
-            rows=self.rows.filter(kept),
-            times=self.times.filter(kept),
-        )
-
-    def distinct(self) -> LabelColumn:
-        """Each distinct label once, which is enough to decide their meaning."""
-        values = self.values
-        if isinstance(values.dtype, pl.Categorical | pl.Enum):
-            values = values.cast(pl.String)
-        table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
-        by_value = table.group_by("value", maintain_order=True)
-        distinct = by_value.agg(pl.col("row").first(), pl.col("times").sum())
-        return replace(
-            self,
-            values=distinct["value"].alias(values.name),
-            rows=distinct["row"],
-            times=distinct["times"],
-        )
-
-    def refuse(self, rows: pl.Series, message: str) -> None:
-        """Raise `error` if any row is selected."""
-        if rows.any():
-            raise self.error(rows, message)
-
-    def error(self, rows: pl.Series, message: str) -> DataError:
-        """An error for the first selected row, whose label replaces `{label}` in the message."""
-        place = rows.fill_null(value=False).arg_max() or 0
-        label = one_line(repr(self.values[place]), _SHOWN_CHARS)
-        message = message.replace("{label}", label)
-        return DataError(message, path=self.where, row=int(self.rows[place]))
 
 
 @dataclass(frozen=True)
@@ -197,6 +99,11 @@ class LabelMeaning:
         if self.scale is None:
             return labels
         low, high = self.scale
+        if high > 1:
+            column.refuse(
+                column.words.str.ends_with("%"),
+                f"label {{label}} is a score from 0 to 1; leave out --label-range {low:g},{high:g}",
+            )
         column.refuse(
             (labels < low) | (labels > high),
             f"label {{label}} is outside the label range {low:g},{high:g}; widen the range or drop the row",
@@ -218,47 +125,55 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
             column.missing(),
             f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
-
     known: Mapping[str, Meaning] = {}
-    is_words = any(column.numbers.is_null().any() for column in others)
-    if is_words:
-        known = _certain_words(columns, others, user_values)
+    are_words = any(column.numbers.is_null().any() for column in others)
+    if are_words:
+        scale = rules.scale or _UNIT
+        known = _certain_words(columns, others, user_values, scale)
     elif rules.scale is None:
-        used = set[str]()
-        for column in columns:
-            used.update(column.known(user_values).values())
-        if any(map(str.isdecimal, used)):
-            # If users gave a meaning to some numbers, others are refused, even 0 and 1.
-            given = one_line(", ".join(user_values), 200)
-            for column in others:
-                column.refuse(
-                    column.numbers.is_not_null(),
-                    f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
-                    " with a number, or with skip to leave its rows out",
-                )
+        _check_beside_given(columns, others, user_values)
         _check_numbers(others)
 
     listed, skipped = _in_use(columns, {**user_values, **known})
-    if listed and not is_words:
+    if listed and not are_words:
         known = {
             as_word(word): float(word) for column in others for word in column.words
         }
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
+    if rules.scale is None:
+        _check_scores(columns, labels)
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
+    plain = binary and not listed and rules.scale is None
+
     descriptions = [listed] if listed else []
-    plain = False
+    other_numbers = [column.numbers for column in others if len(column.values)]
     if rules.scale is not None:
         low, high = rules.scale
         descriptions.append(f"scores from {low:g} to {high:g}, made 0 to 1")
-    else:
-        _check_scores(columns, labels)
-        plain = binary and not listed
-        other_numbers = [column.numbers for column in others if len(column.values)]
-        if not is_words and (other_numbers or not listed):
-            descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
+    elif not are_words and (other_numbers or not listed):
+        descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
     read = LabelsRead(", ".join(descriptions), skipped, plain)
     return replace(meaning, read=read, binary=binary)
+
+
+def _check_beside_given(
+    columns: Sequence[LabelColumn],
+    others: Sequence[LabelColumn],
+    user_values: Mapping[str, Meaning],
+) -> None:
+    """If users gave a meaning to some numbers, refuse other ones, even 0 and 1."""
+    used = set[str]()
+    for column in columns:
+        used.update(column.known(user_values).values())
+    if any(map(str.isdecimal, used)):
+        given = one_line(", ".join(user_values), 200)
+        for column in others:
+            column.refuse(
+                column.numbers.is_not_null(),
+                f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
+                " with a number, or with skip to leave its rows out",
+            )
 
 
 def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
@@ -279,8 +194,9 @@ def _certain_words(
     columns: Sequence[LabelColumn],
     others: Sequence[LabelColumn],
     user_values: Mapping[str, Meaning],
+    scale: tuple[float, float],
 ) -> Mapping[str, Meaning]:
-    """The meaning of words without a user-defined one, if all are in one line of `_CERTAIN`."""
+    """The meaning of words without a user-defined one, on this scale, if all are in one line of `_CERTAIN`."""
     words = [as_word(word) for column in others for word in column.words.unique()]
     names = {word: _plain_name(word) for word in words}
     classes = [name for column in columns for name in column.classes]
@@ -290,8 +206,10 @@ def _certain_words(
             known = {**line, **_NO_GOLD}
             order = [*known]
             in_order = sorted(names, key=lambda word: order.index(names[word]))
-            return {word: known[names[word]] for word in in_order}
-    raise _unknown_words(others, sorted(names))
+            ends: dict[Meaning, Meaning] = dict(zip(_UNIT, scale, strict=True))
+            meanings = {word: known[names[word]] for word in in_order}
+            return {word: ends.get(each, each) for word, each in meanings.items()}
+    raise _unknown_words(others, sorted(names), scale)
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
@@ -316,7 +234,9 @@ def _plain_name(word: str) -> str:
     return f"not_{plain[4:]}" if plain.startswith("non_") else plain
 
 
-def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
+def _unknown_words(
+    columns: Sequence[LabelColumn], words: Sequence[str], scale: tuple[float, float]
+) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in words[:_MAX_LABELS])
     if len(words) > _MAX_LABELS:
         listed += ", …"
@@ -331,7 +251,7 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
     return first.error(
         is_unknown if is_unknown.any() else is_word,
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}:"
-        f" {_choice(sorted(odd)[:_MAX_LABELS])}",
+        f" {_choice(sorted(odd)[:_MAX_LABELS], scale)}",
     )
 
 
@@ -340,24 +260,25 @@ def _possible_meanings(word: str) -> set[Meaning]:
     return {line[name] for line in _CERTAIN if name in line}
 
 
-def _choice(words: Sequence[str]) -> str:
+def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
     """What users may give as `--labels`; only they know which unknown words mean similar."""
+    low, high = (f"{end:g}" for end in scale)
     known = {}
     for word in words:
         if _possible_meanings(word) == {1.0}:
-            known[word] = "1"
+            known[word] = high
         elif _possible_meanings(word) == {0.0}:
-            known[word] = "0"
+            known[word] = low
     if len(words) == 2 and not known:
         one, other = words
-        first_is_similar = _labels_option({one: "1", other: "0"})
-        second_is_similar = _labels_option({one: "0", other: "1"})
-        return f"set {first_is_similar} or {second_is_similar}, where 1 is similar"
-    others = SKIP if {*known.values()} == {"0", "1"} else "X"
+        first_is_similar = _labels_option({one: high, other: low})
+        second_is_similar = _labels_option({one: low, other: high})
+        return f"set {first_is_similar} or {second_is_similar}, where {high} is similar"
+    others = SKIP if {*known.values()} == {low, high} else "X"
     values = {word: known.get(word, others) for word in words}
-    where = "where 1 is similar"
+    where = f"where {high} is similar"
     if "X" in values.values():
-        where = "where X is 1 (similar), 0 or skip"
+        where = f"where X is {high} (similar), {low} or skip"
     return f"set {_labels_option(values)}, {where}"
 
 
@@ -409,27 +330,9 @@ def _check_numbers(columns: Sequence[LabelColumn]) -> None:
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        explain = _stray_message if _are_stray(columns, numbers) else _classes_message
-        message = explain(sorted(distinct))
+        message = _classes_message(sorted(distinct))
         for column in columns:
             column.refuse((column.numbers < 0) | (column.numbers > 1), message)
-
-
-def _are_stray(columns: Sequence[LabelColumn], numbers: pl.Series) -> bool:
-    """Whether only few labels aren't 0 or 1, which both occur often."""
-    times = pl.concat(column.times for column in columns)
-    zeros = int(times.filter(numbers == 0).sum())
-    ones = int(times.filter(numbers == 1).sum())
-    others = int(times.sum()) - zeros - ones
-    return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
-
-
-def _stray_message(distinct: Sequence[float]) -> str:
-    others = ",".join(f"{number:g}=skip" for number in distinct if number not in (0, 1))
-    return (
-        "label {label}, but nearly all are 0 and 1: correct it, or leave such rows out with"
-        f" --labels 0=0,1=1,{others}"
-    )
 
 
 def _classes_message(distinct: Sequence[float]) -> str:

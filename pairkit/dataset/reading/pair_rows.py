@@ -11,16 +11,16 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
+from pairkit.dataset.frames import MIXED, as_written, unmixed
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negative_columns import (
     NEGATIVES,
     ROW,
     has_lists,
-    lists_of_negatives,
+    lists_of_texts,
 )
 from pairkit.dataset.reading.columns import Roles
-from pairkit.dataset.reading.label_meaning import LabelColumn
-from pairkit.dataset.records import as_written
+from pairkit.dataset.reading.label_column import LabelColumn
 
 
 def label_column(
@@ -38,34 +38,47 @@ def label_column(
     return LabelColumn(values, frame[ROW], _all_labels(1, frame), where, texts, classes)
 
 
+def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
+    """Rows with texts as String, lists of positives as List, and all negatives in the column `NEGATIVES`."""
+    frame = frame.drop(roles.unwanted)
+    positives = () if roles.label or not roles.text2 else (roles.text2,)
+    texts = []
+    lists = []
+    for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
+        may_have_lists = name in (*positives, *roles.negatives)
+        if not may_have_lists or not has_lists(frame[name]):
+            check_flat(frame[name], frame[ROW], where)
+            texts.append(as_text(frame, name, where))
+        elif name in positives:
+            lists.append(lists_of_texts(frame, positives, where).alias(name))
+    frame = frame.with_columns(texts)
+    if roles.negatives:
+        negatives = lists_of_texts(frame, roles.negatives, where)
+        lists.append(negatives.alias(NEGATIVES))
+    return frame.drop(roles.negatives).with_columns(lists)
+
+
 def to_pairs(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None,
+    frame: pl.DataFrame, roles: Roles, labels: pl.Series | None
 ) -> pl.DataFrame:
-    """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives.
+    """Rows of `with_texts` as text1, text2, label and other columns; a triplet becomes a positive and negatives.
 
     Rows with a null in `labels` are dropped.
     """
-    frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:
         frame = frame.filter(labels.is_not_null())
         labels = labels.drop_nulls()
         binary = labels.is_in([0.0, 1.0]).all()
         labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
         return _pair_rows(frame, roles.text1, roles.text2, labels)
-    positives = _one_positive(frame, roles)
+    positives = _one_positive(frame.drop(NEGATIVES, strict=False), roles)
     pairs = _pair_rows(positives, roles.text1, roles.text2, _all_labels(1, positives))
     if not roles.negatives:
         return pairs
-    lists = lists_of_negatives(frame, roles.negatives, where)
-    others = frame.drop(roles.text2, *roles.negatives)
-    rows = others.with_columns(lists).explode(NEGATIVES)
+    rows = frame.drop(roles.text2).explode(NEGATIVES)
     negatives = _pair_rows(rows, roles.text1, NEGATIVES, _all_labels(0, rows))
-    both = pl.concat([pairs.drop(roles.negatives), negatives])
     # Stable, so that a positive comes before the negatives of its row.
-    return both.sort(ROW, maintain_order=True)
+    return pl.concat([pairs, negatives]).sort(ROW, maintain_order=True)
 
 
 def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
@@ -74,63 +87,33 @@ def _all_labels(label: int, rows: pl.DataFrame) -> pl.Series:
 
 
 def to_rows(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    labels: pl.Series | None = None,
+    frame: pl.DataFrame, roles: Roles, labels: pl.Series | None = None
 ) -> pl.DataFrame:
-    """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
+    """Rows of `with_texts`: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
-        pairs = to_pairs(frame, roles, where, labels)
+        pairs = to_pairs(frame, roles, labels)
         return pairs.select("text1", "text2", "label", ROW)
-    frame = _with_texts(frame, roles, where)
     if not roles.text2:
         return frame.select(pl.col(roles.text1).alias("text"), ROW)
     anchor = pl.col(roles.text1).alias("anchor")
     columns = [anchor, pl.col(roles.text2).alias("positive")]
     if roles.negatives:
-        frame = frame.with_columns(lists_of_negatives(frame, roles.negatives, where))
         columns.append(pl.col(NEGATIVES))
     return _one_positive(frame, roles).select(*columns, ROW)
 
 
 def _one_positive(frame: pl.DataFrame, roles: Roles) -> pl.DataFrame:
     """A row for each positive, if rows have lists of them."""
-    return frame.explode(roles.text2) if _has_positive_lists(frame, roles) else frame
-
-
-def _has_positive_lists(frame: pl.DataFrame, roles: Roles) -> bool:
-    """Whether the rows have no label, and lists of positives as their second text."""
-    return not roles.label and roles.text2 != "" and has_lists(frame[roles.text2])
-
-
-def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
-    """The frame with all columns of texts cast to String, or List of String."""
-    if _has_positive_lists(frame, roles):
-        positives = lists_of_negatives(frame, [roles.text2], where)
-        frame = frame.with_columns(positives.alias(roles.text2))
-    texts = []
-    for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
-        may_be_list = name in roles.negatives or (
-            name == roles.text2 and not roles.label
-        )
-        if may_be_list and isinstance(frame[name].dtype, pl.List | pl.Array):
-            continue
-        check_flat(frame[name], frame[ROW], where)
-        texts.append(as_text(frame, name, where))
-    return frame.with_columns(texts)
+    has_positive_lists = frame.schema[roles.text2] == pl.List
+    return frame.explode(roles.text2) if has_positive_lists else frame
 
 
 def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
     """Raise DataError if a column has lists or structures in place of single values."""
     if not column.dtype.is_nested():
         return
-    is_structure = column.is_not_null()
-    if column.dtype == pl.List(pl.String):
-        # In JSON, these are texts beside structures, which have a null at their end.
-        is_marked = (column.list.len() > 1).fill_null(value=False)
-        if is_marked.any():
-            is_structure = is_marked
+    values = column.struct.field("json") if column.dtype == MIXED else column
+    is_structure = values.is_not_null()
     raise DataError(
         f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
         " row",
@@ -179,14 +162,13 @@ def _pair_rows(
         as_written(frame[text2]).alias("text2"),
         label.alias("label"),
     )
-    return pairs.hstack(others)
+    return pairs.hstack(unmixed(others))
 
 
 def missing_text_masks(
-    frame: pl.DataFrame, roles: Roles, where: str
+    frame: pl.DataFrame, roles: Roles
 ) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: a reason, such as `empty_text1`, and a mask of the rows that lack the text."""
-    frame = _with_texts(frame, roles, where)
     columns = {"text1": roles.text1, "text2": roles.text2}
     if not roles.label:
         columns = {"anchor": roles.text1, "positive": roles.text2}
@@ -203,8 +185,7 @@ def missing_text_masks(
         yield f"empty_{name}", is_blank
         yield f"placeholder_{name}", is_missing & ~is_blank
     if roles.negatives:
-        negatives = lists_of_negatives(frame, roles.negatives, where)
-        yield "empty_negative", negatives.list.len() == 0
+        yield "empty_negative", frame[NEGATIVES].list.len() == 0
 
 
 def missing_text_error(

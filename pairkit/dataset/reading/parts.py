@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.reading.beir import beir_pairs, is_beir
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -27,7 +27,6 @@ from pairkit.dataset.reading.in_memory import (
     source_name,
     tables_in_memory,
 )
-from pairkit.dataset.reading.pair_rows import check_flat
 from pairkit.dataset.reading.tables import (
     ClassNames,
     first_row,
@@ -43,16 +42,14 @@ _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)",
     re.IGNORECASE,
 )
+_SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}\.parquet")
 _SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(
     ("valid", "val", "dev"), "validation"
 )
 # Files of macOS, of Excel, and our records.
 _NO_DATA = re.compile(r"\..*|~\$.*|(?:statistics|run)\.json")
 _STATE_FILE = "state.json"  # of each split that `Dataset.save_to_disk` wrote
-_CORPUS = "corpus"
-_QUERIES = "queries"
-_QRELS = "qrels"
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?::[\w.-]+)?")
 
 
 class TablePart(NamedTuple):
@@ -89,47 +86,41 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     if not isinstance(source, str | Path):
         return _in_memory(source, source_name(source))
     path = valid_path(source)
-    if is_beir(path):
-        beir = read_beir(path)
-        tables = {}
-        for file in beir.judgements:
-            tables[file.stem] = [TablePart(str(file), beir.pairs(file))]
-        return _by_split(tables)
-    if path.is_dir():
-        saved = saved_files(path)
-        files = _in_folder(path) if saved is None else saved
-    elif lines and is_lines(path) and path.is_file():
-        files = {split_of(path): [path]}
-    elif not path.exists() and has_magic(str(source)):
-        files = _files_of_pattern(str(source), lines=lines)
-    elif path.name.endswith(ENDING) and path.is_file():
+    if is_hub_name(source) and not path.exists() and not is_table(path):
+        return _in_memory(fetch_dataset(str(source)), str(source))
+    if "://" in str(source):
+        raise ConfigError(f"{source}: is on the web; download it, and give the file")
+    if path.name.endswith(ENDING) and path.is_file():
         # Reviewed pairs are for evaluation.
         return {"test": [TablePart(str(path), judged_pairs(path))]}
-    elif "://" in str(source):
-        raise ConfigError(f"{source}: is on the web; download it, and give the file")
-    elif path.exists() or is_table(path):
-        files = {split_of(path): [path]}
-    elif is_hub_name(source):
-        return _in_memory(fetch_dataset(str(source)), str(source))
-    else:
-        raise ConfigError(
-            f"{source}: no such file or folder, and no Hub id such as owner/dataset"
+    if is_beir(path):
+        return _by_split(
+            {file.stem: [TablePart(str(file), rows)] for file, rows in beir_pairs(path)}
         )
     parts = {}
-    for split, paths in files.items():
+    for split, files in _files(path, lines=lines).items():
         parts[split] = [
-            TablePart(str(file), file, lines=lines and is_lines(file)) for file in paths
+            TablePart(str(file), file, lines=lines and is_lines(file)) for file in files
         ]
     return _by_split(parts)
 
 
+def _files(path: Path, *, lines: bool) -> dict[str, list[Path]]:
+    """The files of each split; with `lines`, text files are tables, too."""
+    if path.is_dir():
+        return _saved_files(path) or _in_folder(path)
+    if not path.exists() and has_magic(str(path)):
+        return _files_of_pattern(str(path), lines=lines)
+    if path.exists() or is_table(path):
+        return {split_of(path): [path]}
+    raise ConfigError(
+        f"{path}: no such file or folder, and no Hub id such as owner/dataset"
+    )
+
+
 def is_hub_name(source: str | Path) -> bool:
     """Whether a source looks like a Hub id, such as owner/dataset."""
-    return (
-        isinstance(source, str)
-        and _HUB_NAME.fullmatch(source) is not None
-        and "/" in source
-    )
+    return isinstance(source, str) and bool(_HUB_NAME.fullmatch(source))
 
 
 def files_of(source: Source) -> list[Path]:
@@ -192,6 +183,8 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         for path in sorted(_data_folder(folder).iterdir())
         if path.is_file() and is_table(path) and not _NO_DATA.fullmatch(path.name)
     ]
+    if (folder / "run.json").is_file() and (ours := _shards_by_split(tables)):
+        return ours
     named, unnamed = _files_by_split(tables)
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
@@ -211,6 +204,17 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         " `aoe index`",
         path=folder,
     )
+
+
+def _shards_by_split(files: Iterable[Path]) -> dict[str, list[Path]]:
+    """The files by the names of their splits, as our datasets have them; empty if a name differs."""
+    shards: dict[str, list[Path]] = {}
+    for path in files:
+        match = _SHARD.fullmatch(path.name)
+        if match is None:
+            return {}
+        shards.setdefault(match[1], []).append(path)
+    return shards
 
 
 def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
@@ -266,7 +270,7 @@ def _data_folder(folder: Path) -> Path:
     return folder
 
 
-def saved_files(folder: Path) -> dict[str, list[Path]] | None:
+def _saved_files(folder: Path) -> dict[str, list[Path]] | None:
     """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
     listed = folder / "dataset_dict.json"
     if listed.is_file():
@@ -299,108 +303,3 @@ def _listed_files(file: Path, key: str) -> list[str]:
         entry.get("filename") if isinstance(entry, dict) else entry for entry in value
     )
     return [Path(str(name)).name.lstrip(".") for name in names]
-
-
-# A folder in BEIR's layout (Thakur et al., NeurIPS 2021, arXiv 2104.08663); a title is put before its text:
-#   corpus.jsonl, or .jsonl.gz    _id, text, optionally title
-#   queries.jsonl, or .jsonl.gz   _id, text
-#   qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant); or JSON lines
-
-
-def is_beir(source: object) -> bool:
-    """Whether a source is a folder in BEIR's layout."""
-    if not isinstance(source, str | Path):
-        return False
-    folder = Path(source)
-    has_texts = all(_beir_file(folder, name).exists() for name in (_CORPUS, _QUERIES))
-    return has_texts and (folder / _QRELS).is_dir()
-
-
-def _beir_file(folder: Path, name: str) -> Path:
-    plain = folder / f"{name}.jsonl"
-    return plain if plain.exists() else folder / f"{name}.jsonl.gz"
-
-
-@dataclass(frozen=True)
-class BeirFolder:
-    """The texts, each table with the columns id and text, and the files of judgements."""
-
-    corpus: pl.DataFrame
-    queries: pl.DataFrame
-    judgements: list[Path]
-
-    def relevant(self, path: Path) -> pl.DataFrame:
-        """Row, query, document, gain, anchor and positive; texts are null if an id is unknown."""
-        rows = read_table(path)
-        if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
-            raise DataError(
-                "expected the columns query-id, corpus-id and score", path=path
-            )
-        rows.columns = ["query", "document", "gain"]
-        rows = rows.with_row_index("row", offset=first_row(path))
-        ids = pl.col("query", "document").cast(pl.String)
-        gain = pl.col("gain").cast(pl.Float64, strict=False)
-        rows = rows.with_columns(ids, gain)
-        is_number = pl.col("gain").is_finite().fill_null(value=False)
-        wrong = rows.filter(~is_number)
-        if wrong.height:
-            raise DataError(
-                "expected a number as score", path=path, row=wrong["row"][0]
-            )
-        relevant = rows.filter(pl.col("gain") > 0)
-        rows = relevant.unique(["query", "document"], maintain_order=True)
-        queries = self.queries.rename({"id": "query", "text": "anchor"})
-        corpus = self.corpus.rename({"id": "document", "text": "positive"})
-        rows = rows.join(
-            queries,
-            on="query",
-            how="left",
-            maintain_order="left",
-        )
-        return rows.join(
-            corpus,
-            on="document",
-            how="left",
-            maintain_order="left",
-        )
-
-    def pairs(self, path: Path) -> pl.DataFrame:
-        """Each query with each relevant document, as anchor and positive."""
-        rows = self.relevant(path)
-        unknown = rows.filter(pl.col("anchor").is_null() | pl.col("positive").is_null())
-        if unknown.height:
-            first = unknown.row(0, named=True)
-            ids = one_line(f"{first['query']} or {first['document']}")
-            message = f"no query or document with the id {ids}; remove the row"
-            raise DataError(message, path=path, row=first["row"])
-        return rows.select("anchor", "positive")
-
-
-def read_beir(folder: Path) -> BeirFolder:
-    """Read the texts of a folder."""
-    judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
-    if not judgements:
-        raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    corpus = _beir_texts(_beir_file(folder, _CORPUS))
-    return BeirFolder(corpus, _beir_texts(_beir_file(folder, _QUERIES)), judgements)
-
-
-def _beir_texts(path: Path) -> pl.DataFrame:
-    table = read_table(path).with_row_index(ROW, offset=1)
-    if missing := {"_id", "text"} - {*table.columns}:
-        raise DataError(
-            f"no column {', '.join(sorted(missing))}; expected _id and text", path=path
-        )
-    names = [name for name in ("title", "text") if name in table.columns]
-    for name in ("_id", *names):
-        check_flat(table[name], table[ROW], str(path))
-    parts = pl.col(names).cast(pl.String).fill_null("")
-    text = pl.concat_str(parts, separator=" ").str.strip_chars()
-    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
-    texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
-    repeated = texts.filter(~pl.col("id").is_first_distinct())
-    if repeated.height:
-        row, name = repeated.select(ROW, "id").row(0)
-        message = f"a second text with the id {one_line(str(name))}; remove one"
-        raise DataError(message, path=path, row=row)
-    return texts.drop(ROW)

@@ -1,189 +1,31 @@
-"""Read pairs or rows of any source, whole or table by table."""
+"""Read pairs or rows of any source."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.frames import join_frames
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.reading.columns import Roles, find_roles
+from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.provenance import count_generated_rows
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_meaning import (
-    LabelColumn,
-    LabelMeaning,
-    decide_labels,
-)
-from pairkit.dataset.reading.pair_rows import (
-    label_column,
-    missing_text_error,
-    missing_text_masks,
-    to_pairs,
-    to_rows,
-)
+from pairkit.dataset.reading.label_column import LabelColumn
+from pairkit.dataset.reading.label_meaning import LabelMeaning, decide_labels
+from pairkit.dataset.reading.pair_rows import to_rows
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
-from pairkit.dataset.records import (
-    SPLITS,
-    LabelKind,
-    PairDataset,
-    as_json,
-    count_generated_rows,
-    join_bad_rows,
-    join_frames,
-    report_bad_rows,
-    typed_rows,
-)
+from pairkit.dataset.reading.source_table import SourceTable
+from pairkit.dataset.records import PairDataset, join_bad_rows, report_bad_rows
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceTable:
-    """One table of a source with the roles of its columns; rows are read on request."""
-
-    where: str
-    part: TablePart
-    columns: Mapping[str, str] | None  # as given
-    roles: Roles
-    classes: Sequence[str]
-    held: pl.DataFrame | None  # the rows, unless they are read each time
-    head: pl.DataFrame  # the columns without rows
-    distinct: LabelColumn | None  # each label once
-    skips: bool  # whether rows without a label or text are left out
-
-    @classmethod
-    def open(
-        cls,
-        part: TablePart,
-        columns: Mapping[str, str] | None,
-        *,
-        skips: bool,
-        meant: Meant,
-        hold: bool,
-    ) -> SourceTable:
-        """Find the columns of a table; without `hold`, no row stays in memory."""
-        where = part.where
-        frame = part.numbered(columns)
-        classes = part.classes
-        if isinstance(part.table, Path):
-            classes = class_names_of_file(part.table)
-        roles = find_roles(frame.drop(ROW), where, columns, meant)
-        _LOG.info("%s: %d rows, %s", where, frame.height, _read_as(roles))
-        if frame.schema.get("split") == pl.String:
-            splits = frame["split"].drop_nulls().unique()
-            if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-                note_once(
-                    "%s: the column split is not used, so all rows are in one split",
-                    where,
-                )
-        names = classes.get(roles.label, ())
-        distinct = None
-        if roles.label:
-            distinct = label_column(frame, roles, where, names).distinct()
-            if skips:
-                distinct = distinct.filter(~distinct.missing())
-        return cls(
-            where=where,
-            part=part,
-            columns=columns,
-            roles=roles,
-            classes=names,
-            held=frame if hold else None,
-            head=frame.clear(),
-            distinct=distinct,
-            skips=skips,
-        )
-
-    def all_rows(self) -> pl.DataFrame:
-        """All rows, with the column `ROW`."""
-        return self.part.numbered(self.columns) if self.held is None else self.held
-
-    def usable(self, meaning: LabelMeaning) -> UsableRows:
-        """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
-        frame = self.all_rows()
-        roles = self.roles
-        labels = None
-        lacking = [*missing_text_masks(frame, roles, self.where)]
-        if roles.label:
-            column = label_column(frame, roles, self.where, self.classes)
-            missing = column.missing() & self.skips
-            known = meaning.of(column.filter(~missing))
-            labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-            labels = labels.scatter((~missing).arg_true(), known)
-            lacking = [
-                (reason, rows & labels.is_not_null()) for reason, rows in lacking
-            ]
-            lacking.insert(0, ("empty_label", missing))
-        each_reason = [pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking]
-        reasons = pl.select(pl.coalesce(each_reason)).to_series()
-        kept = reasons.is_null()
-        if kept.all():
-            return UsableRows(frame, labels, None)
-        # Blank lines of a text file are always left out.
-        if not self.skips and not self.part.lines:
-            place = kept.arg_min() or 0
-            raise missing_text_error(frame, roles, self.where, reasons[place], place)
-        bad = self._bad_rows(frame.filter(~kept), reasons.drop_nulls())
-        if labels is not None:
-            labels = labels.filter(kept)
-        return UsableRows(frame.filter(kept), labels, bad)
-
-    def _bad_rows(self, frame: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
-        """Rows that lack a label or text, with their reasons."""
-        columns: dict[str, pl.Expr | pl.Series] = {
-            "file": pl.lit(self.where),
-            "row": frame[ROW].cast(pl.Int64),
-            "reason": reasons,
-        }
-        roles = self.roles
-        for name, role in (
-            ("text1", roles.text1),
-            ("text2", roles.text2),
-            ("label", roles.label),
-        ):
-            if role:
-                column = frame[role]
-                is_nested = column.dtype.is_nested()
-                columns[name] = as_json(column) if is_nested else column.cast(pl.String)
-        return pl.concat([join_bad_rows([]), frame.select(**columns)], how="diagonal")
-
-    def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
-        """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
-        pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
-        if not placed:
-            return pairs.drop(ROW)
-        file = pl.lit(self.where).alias(FILE)
-        return pairs.with_columns(file, pl.col(ROW).cast(pl.Int64))
-
-
-def _read_as(roles: Roles) -> str:
-    """The columns of the roles in words."""
-    read_as = []
-    for role, name in asdict(roles).items():
-        if name:
-            listed = name if isinstance(name, str) else ", ".join(name)
-            read_as.append(f"{role} from {one_line(listed, 60)}")
-    return ", ".join(read_as)
-
-
-class UsableRows(NamedTuple):
-    """Rows with the numbers of their labels, and the rows left out."""
-
-    frame: pl.DataFrame
-    labels: pl.Series | None
-    bad: pl.DataFrame | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +52,6 @@ class SplitRows:
         return self.splits[split]
 
 
-@dataclass(frozen=True, slots=True)
-class PairFrames:
-    """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
-
-    splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
-    by_page: bool  # whether the issues of each split have pages
-    source: str
-    label_kind: LabelKind
-    labels: LabelsRead | None
-    bad: dict[str, pl.DataFrame]  # by table, once it was read
-
-
 def read_pairs(
     source: Source,
     columns: Mapping[str, str] | None = None,
@@ -231,6 +61,23 @@ def read_pairs(
     placed: bool = False,
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
+    pairs = collect_pairs(source, columns, rules, split=split, placed=placed)
+    report_bad_rows(join_bad_rows([pairs.bad_rows]))
+    contents = contents_of(source)
+    if not isinstance(contents, PairDataset):
+        return pairs
+    return replace(pairs, bad_rows=join_bad_rows([contents.bad_rows, pairs.bad_rows]))
+
+
+def collect_pairs(
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    rules: LabelRules = AS_FOUND,
+    *,
+    split: str | None = None,
+    placed: bool = False,
+) -> PairDataset:
+    """Like `read_pairs`, but only with the rows that are left out now, which are not logged."""
     source = contents_of(source)
     by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
@@ -242,18 +89,16 @@ def read_pairs(
             bad.append(rows.bad)
             frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    left_out = join_bad_rows(bad)
-    report_bad_rows(left_out)
-    labels = meaning.read
-    if isinstance(source, PairDataset):
-        labels = source.labels
-        left_out = join_bad_rows([source.bad_rows, left_out])
-    kind: LabelKind = "binary"
-    if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
-        kind = "graded"
+    if not meaning.binary:
         for name, frame in splits.items():
             splits[name] = frame.with_columns(pl.col("label").cast(pl.Float32))
-    return PairDataset(splits, source_name(source), kind, labels, left_out)
+    return PairDataset(
+        splits,
+        source_name(source),
+        "binary" if meaning.binary else "graded",
+        source.labels if isinstance(source, PairDataset) else meaning.read,
+        join_bad_rows(bad),
+    )
 
 
 def read_rows(
@@ -278,10 +123,10 @@ def read_rows(
         for table in tables:
             usable = table.usable(meaning)
             bad.append(usable.bad)
-            rows = to_rows(usable.frame, table.roles, table.where, usable.labels)
+            rows = to_rows(usable.frame, table.roles, usable.labels)
             places[name].append((table.where, rows[ROW]))
             frames.append(rows.drop(ROW))
-            written[name] += count_generated_rows(table.all_rows())
+            written[name] += count_generated_rows(table.rows)
         splits[name] = join_frames(frames)
         has_nulls = splits[name].select(pl.all().has_nulls())
         if any(has_nulls.row(0)):  # as some files lack a column
@@ -291,42 +136,6 @@ def read_rows(
                 path=source_name(source),
             )
     return SplitRows(splits, meaning.read, places, written, join_bad_rows(bad))
-
-
-def read_frames(
-    source: Source,
-    columns: Mapping[str, str] | None = None,
-    rules: LabelRules = AS_FOUND,
-) -> PairFrames:
-    """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
-    source = contents_of(source)
-    rules = replace(rules, bad_rows="skip")
-    by_split, meaning = _open_tables(
-        source, parts_of(source), columns, rules, holds_parquet=False
-    )
-    bad = {}
-
-    def read(table: SourceTable) -> pl.DataFrame:
-        rows = table.usable(meaning)
-        bad[table.where] = join_bad_rows([rows.bad])
-        return typed_rows(table.pairs(rows, placed=True))
-
-    splits = {}
-    has_pages = True
-    for split, tables in by_split.items():
-        columns_of_split = {
-            name for table in tables for name in typed_rows(table.head).columns
-        }
-        has_pages = has_pages and {"url1", "url2"} <= columns_of_split
-        splits[split] = [partial(read, table) for table in tables]
-    return PairFrames(
-        splits=splits,
-        by_page=has_pages,
-        source=source_name(source),
-        label_kind="binary" if meaning.binary else "graded",
-        labels=source.labels if isinstance(source, PairDataset) else meaning.read,
-        bad=bad,
-    )
 
 
 def split_names(source: Source) -> list[str]:
@@ -342,7 +151,6 @@ def _open_tables(
     split: Any = None,
     *,
     meant: Meant = "pairs",
-    holds_parquet: bool = True,
 ) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
     """Open the tables of each chosen split and decide what their labels mean.
 
@@ -359,21 +167,13 @@ def _open_tables(
 
     skips = rules.bad_rows == "skip"
     tables: dict[str, list[SourceTable]] = {}
-    labels = []
+    labels: list[LabelColumn] = []
     for name in chosen:
         tables[name] = []
         for part in parts[name]:
-            hold = holds_parquet or not is_parquet(part.table)
-            table = SourceTable.open(
-                part,
-                columns,
-                skips=skips,
-                meant=meant,
-                hold=hold,
-            )
+            table = SourceTable.open(part, columns, skips=skips, meant=meant)
             tables[name].append(table)
-            if table.distinct is not None:
-                labels.append(table.distinct)
+            labels += table.distinct_labels()
     meaning = decide_labels(labels, rules)
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections import Counter
@@ -18,7 +17,6 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from pairkit.base.batched import batched
@@ -28,9 +26,7 @@ from pairkit.base.system.text_lines import (
     MAX_LINE_BYTES,
     note_once,
     read_text_lines,
-    read_whole,
 )
-from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
@@ -53,46 +49,56 @@ def records(
     reader = _csv_reader(path)
     first: list[str] = []
     blank = 0  # lines since the last record
+    for row, cells, fault in _parsed(reader):
+        if not fault and not any(map(str.strip, cells)):
+            blank += bool(first)
+            continue
+        is_first = not first
+        if is_first:
+            first = _without_empty_end(cells)
+            check_width(len(first), path)
+        kept = cells[: len(first)]
+        if header and not is_first and kept == first and len(first) > 1:
+            fault = (
+                "repeats the first row, as in files that were joined; remove this row"
+            )
+        fault = fault or _beyond_header(cells, first, reader.dialect.delimiter)
+        if fault:
+            bad_row = DataError(fault, path=path, row=row)
+            if broken is None:
+                raise bad_row
+            broken(bad_row)
+            if is_first:
+                return
+            continue
+        yield from ((row - number, []) for number in range(blank, 0, -1))
+        blank = 0
+        yield row, kept
+
+
+def _parsed(reader: Any) -> Iterator[tuple[int, list[str], str]]:
+    """The number of each record, its cells, and the fault of one that can't be parsed."""
     for row in count(1):
         first_line = reader.line_num + 1
-        cells: list[str] | None = []
-        fault = ""
         try:
             cells = next(reader, None)
         except csv.Error as error:
             fault = _explain_csv_error(error)
             if reader.line_num > first_line:
                 fault = f"lines {first_line} to {reader.line_num}: {fault}"
+            yield row, [], fault
+            continue
         if cells is None:
             return
-        if not fault and not any(map(str.strip, cells)):
-            blank += bool(first)
-            continue
+        yield row, cells, ""
 
-        is_first = not first
-        if is_first:
-            if len(cells) > _WIDE:
-                # Spreadsheets may add thousands of empty cells.
-                used = [number for number, cell in enumerate(cells, 1) if cell.strip()]
-                del cells[used[-1] :]
-            check_width(len(cells), path)
-            first = cells
-        if len(cells) > len(first):
-            fault = _beyond_header(cells, first, reader.dialect.delimiter) or fault
-            del cells[len(first) :]
-        if header and not is_first and cells == first and len(cells) > 1:
-            fault = (
-                "repeats the first row, as in files that were joined; remove this row"
-            )
-        if fault:
-            bad_row = DataError(fault, path=path, row=row)
-            if broken is None:
-                raise bad_row
-            broken(bad_row)
-            continue
-        yield from ((row - number, []) for number in range(blank, 0, -1))
-        blank = 0
-        yield row, cells
+
+def _without_empty_end(header: list[str]) -> list[str]:
+    """A header without the thousands of empty cells that spreadsheets may add."""
+    if len(header) <= _WIDE:
+        return header
+    used = [number for number, cell in enumerate(header, 1) if cell.strip()]
+    return header[: used[-1]]
 
 
 def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
@@ -135,67 +141,14 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
             "is empty; expected a line with the names of the columns, then rows",
             path=path,
         )
-    table = _read_by_polars(path, names) if header else None
-    if table is None:
-        schema = dict.fromkeys(names, pl.String)
-        blocks = [pl.DataFrame(schema=schema)]
-        for block in batched((cells for _, cells in rows), _BLOCK):
-            for cells in block:
-                cells += [""] * (len(names) - len(cells))
-            blocks.append(pl.DataFrame(block, schema, orient="row"))
-        table = pl.concat(blocks)
+    schema = dict.fromkeys(names, pl.String)
+    blocks = [pl.DataFrame(schema=schema)]
+    for block in batched((cells for _, cells in rows), _BLOCK):
+        for cells in block:
+            cells += [""] * (len(names) - len(cells))
+        blocks.append(pl.DataFrame(block, schema, orient="row"))
+    table = pl.concat(blocks)
     return table.with_columns(pl.when(pl.all() != "").then(pl.all()))
-
-
-def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
-    """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
-    form = _form_of(path)
-    if form.is_padded:
-        return None
-    try:
-        data = read_whole(path, as_utf8=True).removeprefix(codecs.BOM_UTF8)
-        has_lone_returns = data.count(b"\r") > data.count(b"\r\n")
-        if has_lone_returns or not _quotes_wrap_cells(data, form.separator):
-            return None
-        table = pl.read_csv(
-            data,
-            has_header=False,
-            separator=form.separator,
-            schema=dict.fromkeys(names, pl.String),
-        )
-    except (*POLARS_ERRORS, DataError, ValueError):
-        return None
-    if _rows_differ_from_records(table):
-        return None
-    if column_names(cell or "" for cell in table.row(0)) != names:
-        return None
-    return table[1:]
-
-
-def _quotes_wrap_cells(data: bytes, separator: str) -> bool:
-    """Whether quotes are around cells or doubled: `"a ""b"" c",d` but not `a "b",c`; in TSV, if none is."""
-    text = np.frombuffer(b"\n%b\n" % data, np.uint8)
-    marks = np.flatnonzero(text == ord('"'))
-    if separator == "\t" or len(marks) % 2:
-        return not len(marks)
-    before_opening = text[marks[::2] - 1]
-    after_closing = text[marks[1::2] + 1]
-    ends_of_cells = [*f'{separator}\n"'.encode()]
-    opens_cells = np.isin(before_opening, ends_of_cells)
-    closes_cells = np.isin(after_closing, [*ends_of_cells, ord("\r")])
-    return bool(opens_cells.all() and closes_cells.all())
-
-
-def _rows_differ_from_records(table: pl.DataFrame) -> bool:
-    """Whether a row is blank, repeats the header, or may be too long."""
-    cells = pl.all().fill_null("")
-    has_text = pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
-    is_header = pl.all_horizontal(cells == cells.first())
-    size = pl.sum_horizontal(cells.str.len_bytes())
-    is_plain = (
-        has_text.all() & (is_header.sum() == 1) & (size.max() <= MAX_LINE_BYTES // 4)
-    )
-    return not table.select(is_plain).item()
 
 
 def column_names(names: Iterable[str]) -> list[str]:

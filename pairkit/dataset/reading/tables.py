@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import codecs
-import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, zip_longest
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 import polars as pl
-import polars.selectors as cs
 
 from pairkit.base.batched import batched
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line, unescape_formulas
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import (
-    MAX_LINE_BYTES,
-    UNLIMITED,
-    is_gzipped,
     note_once,
     parse_json,
     read_json_lines,
     read_objects,
     read_text,
     read_text_lines,
-    read_whole,
     readable,
 )
+from pairkit.dataset.frames import frame_of, join_blocks
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import (
     column_names,
@@ -49,24 +44,20 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_texts,
     check_width,
 )
-from pairkit.dataset.records import join_frames, leaf_types
 
 _SEPARATED = (".csv", ".tsv")
 _JSON_LINES = (".jsonl", ".ndjson")
 SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
 _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
-_LONE_SURROGATE = re.compile(
-    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])",
-    re.DOTALL,
-)
-_STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
+_MAX_LEVELS = 30  # of lists and objects in a JSON object
 # Keys of Squad, the Hub's viewer, and web APIs.
 _ARRAYS = ("data", "rows", "items", "records")
 _INFO_FILE = "dataset_info.json"  # of `save_to_disk`
 _PARQUET_KEY = "huggingface"
 _MAX_CLASSES = 1000
+_Items = list[tuple[str, Any]]  # places in a JSON object, with their values
 
 
 def is_table(path: Path) -> bool:
@@ -132,8 +123,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
-            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz), and name"
-            " a table in a text file .csv or .tsv"
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, texts also gzipped (.gz), and"
+            " name a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
         return unescape_formulas(read_separated(path, header=header))
@@ -169,35 +160,15 @@ def _read_sheet(path: Path) -> pl.DataFrame:
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
-    if is_gzipped(path):
-        content = io.BytesIO(read_whole(path, remedy="decompress it"))
-        check_parquet(content, path)
-        content.seek(0)
-        table = pl.read_parquet(content)
-    else:
-        with path.open("rb") as file:
-            check_parquet(file, path)
-        # glob=False, as a path may contain brackets and stars.
-        table = pl.read_parquet(path, glob=False)
+    with path.open("rb") as file:
+        check_parquet(file, path)
+    # glob=False, as a path may contain brackets and stars.
+    table = pl.read_parquet(path, glob=False)
     check_texts(table, path)
     return table
 
 
 def _read_json_lines(path: Path) -> pl.DataFrame:
-    """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
-    lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
-    longest = max(map(len, io.BytesIO(lines)), default=0)
-    if longest <= MAX_LINE_BYTES and not _LONE_SURROGATE.search(lines):
-        with suppress(*POLARS_ERRORS):
-            scan = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None)
-            row_count = lines.count(b"\n") + 1
-            _check_keys(scan.collect_schema(), row_count, path, len(lines))
-            table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
-            # Polars writes lists beside texts as texts.
-            texts = table.select(pl.col(pl.String))
-            if not any(column.str.contains(_STRUCTURE).any() for column in texts):
-                return table
-    del lines
     return _from_objects((value for _, value in read_objects(path)), path)
 
 
@@ -255,62 +226,43 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
     """A table of JSON objects, made in blocks."""
     frames = []
     rows = 0
-    schema = dict[str, Any]()
+    keys = set[str]()
+    limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * path.stat().st_size)
     for block in batched(objects, _BLOCK):
-        frame = frame_of(block)
         rows += len(block)
-        schema |= frame.schema
-        _check_keys(schema, rows, path, path.stat().st_size)
-        frames.append(frame)
-    return join_frames(_with_lists(frames)) if frames else pl.DataFrame()
+        for row in block:
+            keys.update(row)
+            if nested := _nested(row.items()):
+                keys.update(_inner_keys(nested, path))
+        # Each key becomes a column, or part of one, with a value in every row.
+        if len(keys) > MAX_COLUMNS or len(keys) * rows > limit:
+            raise DataError(
+                f"has {len(keys):,} distinct keys in {rows:,} lines; expected similar keys in every line",
+                path=path,
+            )
+        frames.append(frame_of(block))
+    return join_blocks(frames) if frames else pl.DataFrame()
 
 
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """A table of rows; values of several kinds become texts, or lists if some are lists or structures."""
-    columns = []
-    for name in dict.fromkeys(chain.from_iterable(rows)):
-        values = [row.get(name) for row in rows]
-        is_nested = {
-            isinstance(value, list | dict) for value in values if value is not None
-        }
-        if is_nested == {True, False}:
-            columns.append(_lists(name, values))
-        else:
-            columns.append(pl.Series(name, values, strict=False))
-    return pl.DataFrame(columns)
+def _nested(items: Iterable[tuple[str, Any]]) -> _Items:
+    return [item for item in items if isinstance(item[1], list | dict)]
 
 
-def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Frames with lists in each column of texts that has lists or structures in another frame."""
-    nested = set()
-    texts = set()
-    for frame in frames:
-        nested |= {*frame.select(cs.nested()).columns}
-        texts |= {*frame.select(cs.string()).columns}
-    changed = []
-    for frame in frames:
-        mixed = frame.select(nested & texts & {*frame.columns})
-        lists = [
-            _lists(column.name, column.to_list())
-            for column in mixed
-            if column.dtype != pl.List(pl.String)
-        ]
-        changed.append(frame.with_columns(lists))
-    return changed
-
-
-def _lists(name: str, values: Sequence[Any]) -> pl.Series:
-    """Texts beside lists or structures, all as lists; a null at the end marks what wasn't a text."""
-    lists = [None if value is None else _as_list(value) for value in values]
-    return pl.Series(name, lists, pl.List(pl.String))
-
-
-def _as_list(value: object) -> list[str | None]:
-    if isinstance(value, list) and all(isinstance(item, str | None) for item in value):
-        return [*filter(None, value), None]
-    if isinstance(value, list | dict):
-        return [json.dumps(value, ensure_ascii=False, default=str), None]
-    return [str(value)]
+def _inner_keys(level: _Items, path: Path) -> Iterator[str]:
+    """The keys of objects in lists and objects; raises DataError for too many levels."""
+    for _ in range(_MAX_LEVELS):
+        inner: _Items = []
+        for place, value in level:
+            if isinstance(value, list):
+                inner += _nested((place, item) for item in value)
+                continue
+            items = [(f"{place}/{key}", item) for key, item in value.items()]
+            yield from map(itemgetter(0), items)
+            inner += _nested(items)
+        if not inner:
+            return
+        level = inner
+    raise DataError(f"has values of more than {_MAX_LEVELS} levels", path=path)
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:
@@ -338,21 +290,6 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     return frame
 
 
-def _check_keys(
-    schema: Mapping[str, Any],
-    rows: int,
-    path: Path,
-    size: int,
-) -> None:
-    """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = len([*chain.from_iterable(map(leaf_types, schema.values()))])
-    if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
-        raise DataError(
-            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line",
-            path=path,
-        )
-
-
 _READERS = {
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
@@ -368,7 +305,7 @@ ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
-    if path.suffix.lower() == ".parquet" and not is_gzipped(path):
+    if path.suffix.lower() == ".parquet":
         with suppress(
             pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError
         ):

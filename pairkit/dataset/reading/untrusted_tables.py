@@ -111,14 +111,14 @@ def _text_bytes(column: pl.Series) -> int:
     if isinstance(dtype, pl.Struct):
         return sum(map(_text_bytes, column.struct.unnest().iter_columns()))
     if dtype == pl.Binary:
-        return int(column.bin.size().cast(pl.Int64).sum())
-    if dtype == pl.String:
-        return int(column.str.len_bytes().cast(pl.Int64).sum())
-    if not isinstance(dtype, pl.Categorical | pl.Enum):
+        sizes = column.bin.size()
+    elif dtype == pl.String:
+        sizes = column.str.len_bytes()
+    elif isinstance(dtype, pl.Categorical | pl.Enum):
+        sizes = column.cat.len_bytes()
+    else:
         return 0
-    distinct, times = column.alias("").value_counts(name="times")
-    sizes = distinct.cast(pl.String).str.len_bytes().cast(pl.Int64)
-    return int((sizes * times).sum())
+    return int(sizes.cast(pl.Int64).sum())
 
 
 class ParquetBatches:
