@@ -83,7 +83,8 @@ def _retrieval(folder: Path) -> None:
         captions = {}
         for number in range(1, 6):
             packed = _fetch(f"{_CAPTIONS}/{name}.{number}.en.gz")
-            captions[f"caption{number}"] = gzip.decompress(packed).decode().splitlines()
+            text = gzip.decompress(packed).decode()
+            captions[f"caption{number}"] = text.removesuffix("\n").split("\n")
         _write(folder / f"flickr30k/flickr30k-{part}.tsv", pl.DataFrame(captions))
 
 

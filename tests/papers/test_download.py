@@ -63,7 +63,7 @@ def served(tmp_path, monkeypatch):
             b"Quality\t#1 ID\t#2 ID\t#1\t#2\n1\t2\t3\tone\ttwo\n"
         )
     for number in range(1, 6):
-        captions = gzip.compress(f"A  dog {number}\nA cat\n".encode())
+        captions = gzip.compress(f"A  dog\u2028{number}\nA cat\n".encode())
         for name in ("test_2016", "val"):
             files[f"captions/{name}.{number}.en.gz"] = captions
     for name, data in files.items():
