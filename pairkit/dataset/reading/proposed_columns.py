@@ -61,11 +61,14 @@ def _text_length(value: object) -> int:
 
 
 def likely_pair(lengths: Mapping[str, float]) -> list[str]:
-    """The only two columns with long texts, if their lengths are similar; else empty."""
+    """The only two columns with long texts, if their lengths or names (`A 1`, `A 2`) are alike; else empty."""
     long = {name: length for name, length in lengths.items() if length >= MIN_LENGTH}
-    if len(long) != 2 or 2 * max(long.values()) >= 3 * min(long.values()):
+    stems = {name[:-1] for name in long}
+    if len(long) != 2:
         return []
-    return [*long]
+    if len(stems) == 1 or 2 * max(long.values()) < 3 * min(long.values()):
+        return [*long]
+    return []
 
 
 def text_option(lengths: Mapping[str, float]) -> str:
