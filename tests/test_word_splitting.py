@@ -17,7 +17,7 @@ ALLOWED = {
     "gis_builder/detection/reading.py",
     "gis_builder/pairing/text.py",  # a title other than "edit"
     "llm_labeler/dataset/texts.py",  # a header or a sentence
-    "llm_labeler/parsing/sentence.py",  # the length of an English sentence
+    "llm_labeler/parsing/source_text.py",  # the length of an English sentence
 }
 
 

@@ -78,14 +78,12 @@ def calibrated(calibration: ndarray, dim: int) -> ndarray:
 
 
 def checked_ranges(ranges: ndarray, dim: int) -> ndarray:
-    """The ranges of a calibration set, if its vectors have `dim` finite numbers."""
+    """The ranges of a calibration set, if its vectors have `dim` numbers."""
     if ranges.shape != (2, dim):
         raise ConfigError(
             f"--calibration: its vectors have {ranges.shape[-1]} dimensions, expected {dim}; encode it with"
             " the same --dim"
         )
-    if not np.isfinite(ranges).all():
-        raise ConfigError("--calibration: contains vectors with NaN or infinity")
     return ranges
 
 

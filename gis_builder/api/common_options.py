@@ -28,8 +28,10 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
 # GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
 # also have dots.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?P<name>[A-Za-z0-9._-]{1,100})")
+# Of a repository or one of its pages.
 _ADDRESS = re.compile(
-    r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$"
+    r"(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)"
+    r"(?P<name>[^/]+/[^/?#]+).*"
 )
 
 options = SHARED.extended(
@@ -145,8 +147,10 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
 
 
 def without_address(repo: str) -> str:
-    """The name of a repository that may be given by its address on GitHub."""
-    return _ADDRESS.sub("", repo.strip())
+    """The name of a repository that may be given by an address on GitHub."""
+    address = _ADDRESS.fullmatch(repo.strip())
+    name = address["name"] if address else repo.strip()
+    return name.removesuffix("/").removesuffix(".git")
 
 
 def _not_repositories(source: object) -> ConfigError:

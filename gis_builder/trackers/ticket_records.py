@@ -104,14 +104,16 @@ def read_ticket(row: SourceRow, cells: Cells, time_of: TimeOf) -> Ticket:
     if "title" not in cells:
         return Ticket(own_id, links)
     kind = markup_kind(row.names)
+    issue = _issue(cells, kind, time_of)
+    latest = issue.closed_at or issue.updated_at
     return Ticket(
         id=own_id,
         links=links,
-        issue=_issue(cells, kind, time_of),
+        issue=issue,
         url=one_text(cells, "url"),
         repo=one_text(cells, "repo"),
         priority=one_text(cells, "priority"),
-        comments=tuple(_comments(row, cells, kind, time_of)),
+        comments=tuple(_comments(row, cells, kind, time_of, latest)),
         comment_count=next(iter(cells.get("comment_count", ())), None),
     )
 
@@ -165,26 +167,25 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
 
 
 def _comments(
-    row: SourceRow, cells: Cells, kind: str, time_of: TimeOf
+    row: SourceRow, cells: Cells, kind: str, time_of: TimeOf, latest: str
 ) -> Iterator[Comment]:
-    for number, item in enumerate(_comment_items(row, cells), 1):
+    """The comments of a ticket; a remark without a time has the latest one of the ticket."""
+    for number, item in enumerate(_comment_items(row, cells, time_of), 1):
         fields = cells_by_role(tuple(item), tuple(item.values()))
         body = to_markdown(one_text(fields, "body"), kind)
         is_change = not body and "created_at" in fields  # such as of the state
         if is_change or item.get("system") is True:
             continue
-        try:
-            when = _required_time(fields, time_of)
-        except Malformed:
-            if row.fields:
-                raise
-            continue  # another column of remarks
+        is_remark = not row.fields and "created_at" not in fields
+        when = latest if is_remark else _required_time(fields, time_of)
         author = one_text(fields, "author") or None
         yield Comment(number, author, "NONE", when, body)
 
 
-def _comment_items(row: SourceRow, cells: Cells) -> Iterator[dict[str, Any]]:
-    """The comments of an object, or those in the cells of Jira's tables."""
+def _comment_items(
+    row: SourceRow, cells: Cells, time_of: TimeOf
+) -> Iterator[dict[str, Any]]:
+    """The comments of an object or of Jira's tables, and the remarks of other tables."""
     for path in _COMMENTS:
         items = values_at(row.fields, path)
         if items:
@@ -193,7 +194,10 @@ def _comment_items(row: SourceRow, cells: Cells) -> Iterator[dict[str, Any]]:
     if not row.fields:
         for text in texts_of(cells, "comments"):
             parts = text.split(";", 2)
-            yield dict(zip(("created", "author", "text"), parts, strict=False))
+            if len(parts) == 3 and _is_time(parts[0], time_of):
+                yield dict(zip(("created", "author", "text"), parts, strict=True))
+            else:
+                yield {"text": text}
 
 
 def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
@@ -249,6 +253,13 @@ def _time(cells: Cells, role: str, time_of: TimeOf) -> str | None:
         return time_of(text)
     except Malformed as error:
         raise Malformed(f"{role}: {error}") from None
+
+
+def _is_time(text: str, time_of: TimeOf) -> bool:
+    try:
+        return bool(time_of(text))
+    except Malformed:
+        return False
 
 
 def _required_time(cells: Cells, time_of: TimeOf) -> str:

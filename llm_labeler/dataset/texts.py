@@ -13,8 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from llm_labeler.records import Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -26,6 +24,7 @@ from pairkit.dataset.labels import MISSING
 from pairkit.dataset.reading.columns import text_column
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.reading.proposed_columns import text_length
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
 from pairkit.extracting.html_blocks import without_tags
 
@@ -99,7 +98,7 @@ def _record_values(
             continue
         if not names:
             names = [*record]
-            strings = [name for name, value in record.items() if isinstance(value, str)]
+            strings = [name for name, value in record.items() if text_length([value])]
             following = (later for _, later in records if isinstance(later, dict))
             if columns and "text" in columns:
                 column = columns["text"]
@@ -114,7 +113,7 @@ def _record_values(
 
 def _frame_values(part: TablePart, columns: Columns) -> Values:
     frame, first = part.read(columns)
-    strings = [name for name in frame.columns if frame[name].dtype == pl.String]
+    strings = [name for name in frame.columns if text_length(frame[name].drop_nulls())]
     column = text_column(
         frame.columns, part.where, columns, frame.iter_rows(named=True), strings
     )

@@ -340,7 +340,7 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
     ):
         run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
         assert (np.float32(record(out)["ranges"]) == expected).all()
-    with config_error("calibration=: contains vectors with NaN"):
+    with data_error("int8 of vectors with NaN"):
         run(lines, out, fake, quantize="int8", calibration=ranges * np.nan)
 
 

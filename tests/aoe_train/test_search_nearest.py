@@ -256,7 +256,7 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
             --every | expected a TEXT to search for, or both every= and out=
             text --out x | expected a TEXT to search for, or both every= and out=
             --every --out one.parquet | already exists
-            --every --out hits.txt | hits.txt'.*: expected a name that ends in .csv, .tsv
+            --every --out hits.txt | hits.txt.*: expected a name that ends in .csv, .tsv
             --every --out x.parquet --before day=3 | one before=COLUMN and no where=
             """):
         with config_error(words):

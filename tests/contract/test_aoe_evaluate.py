@@ -145,7 +145,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
     3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
     2 | --split train: expected test or validation | --model bert --split train
-    2 | --precision int3 | --model bert --precision int3
+    2 | --precision 'int3' | --model bert --precision int3
     2 | --resamples 9 | --model bert --resamples 9
     2 | --against-endpoint without --against | --model bert --against-endpoint http://h/v1
     2 | --api-key-env is for the server of --endpoint | --model bert --api-key-env A_KEY

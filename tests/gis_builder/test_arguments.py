@@ -11,7 +11,7 @@ ACCESS = {"token": "any", "api_url": "http://127.0.0.1:9"}
 @table(
     """
         name, arguments, given, message
-        import_tracker | (None, 'work') | {} | folder = None: input is not a valid path
+        import_tracker | (None, 'work') | {} | folder = None: expected a path
         pair | ('work', None) | {} | "out = None: "
         explain | ('work', 58) | {} | "issue = 58: "
         detect | ('work',) | {'settings': 5} | settings = 5: expected a mapping of dotted keys

@@ -87,13 +87,20 @@ def test_invalid_stores_end_in_a_one_line_error(tmp_path, make, message):
 LISTED = (
     "\ufeff# ours\r\nrust-lang/rust  # the compiler\r\n\r\nhttps://github.com/Vercel/next.js.git\r\n"
     "git@github.com:a/b.git\r\nRust-Lang/Rust\r\nhttps://github.com/c/d/\r\n"
+    "https://github.com/e/issues/issues?q=is%3Aopen\r\n"
 ).encode()
 
 
 def test_lists_of_repositories(tmp_path):
     file = tmp_path / "repos.txt"
     file.write_bytes(LISTED)
-    assert read_repos(str(file)) == ["rust-lang/rust", "Vercel/next.js", "a/b", "c/d"]
+    assert read_repos(str(file)) == [
+        "rust-lang/rust",
+        "Vercel/next.js",
+        "a/b",
+        "c/d",
+        "e/issues",
+    ]
     assert read_repos("a/b, c/d,,A/B") == ["a/b", "c/d"]
     assert read_repos("ann_acme/tools") == ["ann_acme/tools"]  # of a managed user
     many = [f"o/n{number}" for number in range(999)]  # longer than any path

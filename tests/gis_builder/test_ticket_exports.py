@@ -171,8 +171,8 @@ def test_a_ticket_of_another_file_is_not_replaced(tmp_path):
         imported(tmp_path / "saved", tmp_path / "work")
 
 
-def test_links_and_columns_that_are_not_used(tmp_path):
-    """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
+def test_links_that_are_not_used_and_remarks_without_a_time(tmp_path):
+    """GitLab's id in its database is reported; a remark has the time of the ticket."""
     folder, work = tmp_path / "saved", tmp_path / "work"
     save(
         folder,
@@ -192,7 +192,9 @@ def test_links_and_columns_that_are_not_used(tmp_path):
         "b.csv: no column for body, so texts are only titles; if there is one, give"
         in warnings
     )
-    assert stored(work, "SELECT * FROM comments") == []
+    assert stored(work, "SELECT body, author, created_at FROM comments") == [
+        ("called; no answer; again", None, "2024-01-01T00:00:00Z")
+    ]
 
 
 def test_the_archive_of_an_ietf_group(tmp_path, work):

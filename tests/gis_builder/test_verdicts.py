@@ -144,7 +144,7 @@ def test_a_crawl_keeps_its_settings(tmp_path):
             crawl(api_url="http://other.example", settings={"crawl.plain_http": True})
         with config_error("setting of phrases"):
             crawl(settings={"crawl.phrases": ("dup",)})
-        with config_error("setting of strategy"):
+        with config_error("contains a crawl; choose another work"):
             imported(SAMPLE, tmp_path)
         assert server.stats.requests == requests
         crawl(strategy="all")  # fetches everything in any case

@@ -83,6 +83,19 @@ def test_the_column_is_given_or_recognised_by_name(tmp_path):
         read(path, tmp_path)
 
 
+def test_the_only_column_of_strings_must_have_texts(tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"id": "c-17", "turns": [{"says": "Tea is hot."}]}\n')
+    with data_error("no known text column among id, turns"):
+        read(path, tmp_path)
+    path.write_text('{"id": "c-17", "says": "Tea is hot.", "size": 3}\n')
+    assert read(path, tmp_path).texts == ["Tea is hot."]
+    (tmp_path / "s.csv").write_text(
+        "id,stars,said\nc-17,3,Tea is hot.\nc-18,4,\nc-19,4,\n"
+    )
+    assert read(tmp_path / "s.csv", tmp_path).texts == ["Tea is hot."]
+
+
 def test_some_objects_may_lack_the_column(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')

@@ -129,6 +129,8 @@ TICKETS = {
         ({"said": SAID, "intent": ["All about lost cards"] * 3}, "rows", "text=said"),
         ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "rows", "text1=Satz A,text2=Satz B,label=Note"),
         ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "texts", "text=Satz A"),
+        ({"s1": SAID, "s2": [f"{said} {said}" for said in SAID], "n": [1, 0, 1]}, "rows",
+         "text1=s1,text2=s2,label=n"),
         ({"frage": SAID, "passt": SAID, "passt nicht": ["Danke.", "Bitte.", "Gern."]}, "pairs",
          "anchor=frage,positive=passt,negative=passt nicht"),
         ({"link": [f"https://a.org/{'a' * 99}/{n}" for n in range(3)], "note": SAID}, "rows", "text=note"),

@@ -38,15 +38,19 @@ def text_lengths(rows: Rows) -> dict[str, float]:
     lengths = {}
     for name in dict.fromkeys(chain(*first_rows)):
         values = [row.get(name) for row in first_rows]
-        length = median(map(_text_length, values))
+        length = text_length(values)
         distinct = len({*map(str, values)})
         if length and _MAX_REPEATS * distinct > len(values):
             lengths[name] = length
     return lengths
 
 
+def text_length(values: Iterable[object]) -> float:
+    """The median length of texts; 0 if most values, or all, are addresses, ids, dates or numbers."""
+    return median([*map(_text_length, islice(values, _MAX_ROWS))] or [0])
+
+
 def _text_length(value: object) -> int:
-    """The length of a text; 0 for addresses, ids, dates and numbers."""
     if not isinstance(value, str):
         return 0
     start = value[:_MAX_CHARS]
@@ -57,11 +61,14 @@ def _text_length(value: object) -> int:
 
 
 def likely_pair(lengths: Mapping[str, float]) -> list[str]:
-    """The only two columns with long texts, if their lengths are similar; else empty."""
+    """The only two columns with long texts, if their lengths or names (`A 1`, `A 2`) are alike; else empty."""
     long = {name: length for name, length in lengths.items() if length >= MIN_LENGTH}
-    if len(long) != 2 or 2 * max(long.values()) >= 3 * min(long.values()):
+    stems = {name[:-1] for name in long}
+    if len(long) != 2:
         return []
-    return [*long]
+    if len(stems) == 1 or 2 * max(long.values()) < 3 * min(long.values()):
+        return [*long]
+    return []
 
 
 def text_option(lengths: Mapping[str, float]) -> str:
