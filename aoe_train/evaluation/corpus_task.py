@@ -74,19 +74,15 @@ class CorpusTask:
         is_hit = ranked > 0
         has_hit = is_hit[:, :DEPTH].any(axis=1)
         first_rank = 1 + is_hit.argmax(axis=1)
+        ideal = np.array([_dcg(np.sort(gains)[::-1]) for gains in self.gains])
         outcomes = {
-            NDCG: _dcg(ranked) / self._ideal_dcg(),
+            NDCG: _dcg(ranked) / ideal,
             f"mrr@{DEPTH}": np.where(has_hit, 1 / first_rank, 0.0),
         }
         relevant = np.array([len(gains) for gains in self.gains])
         for depth in (DEPTH, _MAX_DEPTH):
             outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / relevant
         return SearchMetrics(outcomes)
-
-    def _ideal_dcg(self) -> ndarray:
-        """DCG of each query's relevant documents, best first: (query,)."""
-        best_first = [np.sort(gains)[::-1] for gains in self.gains]
-        return np.concatenate([_dcg(gains[None]) for gains in best_first])
 
     def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
         """The gains of the nearest documents of each query, (query, rank)."""
@@ -112,9 +108,9 @@ class CorpusTask:
 
 
 def _dcg(gains: ndarray) -> ndarray:
-    """The discounted cumulative gain of each row's first documents, from (query, rank): (query,)."""
-    first = gains[:, :DEPTH]
-    dcg: ndarray = first @ _DISCOUNTS[: first.shape[1]]
+    """The discounted cumulative gain of the first documents, from (..., rank): (...)."""
+    first = gains[..., :DEPTH]
+    dcg: ndarray = first @ _DISCOUNTS[: first.shape[-1]]
     return dcg
 
 

@@ -42,7 +42,9 @@ from gis_builder.settings import BuildSettings, SplitSettings, TextSettings
 from gis_builder.store import (
     DuplicateCluster,
     Grounds,
+    Issue,
     IssueRef,
+    IssueRefs,
     Kind,
     RepoOutcome,
     RepoRow,
@@ -62,219 +64,8 @@ from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
 
-_COLUMNS = [
-    "id",
-    "key",
-    "repo",
-    "number",
-    "url",
-    "text",
-    "created_at",
-    "state",
-    "labels",
-    "priority",
-]
-RENDERED_COLUMNS = pl.Schema(
-    dict.fromkeys(_COLUMNS, pl.String()) | {"number": pl.Int64()}
-)
-# The columns that are written only if the store has tickets of other trackers than GitHub.
-TICKET_COLUMNS = ("key", "priority")
-
-
-def assemble(
-    store: Store,
-    rows: Sequence[RepoRow],
-    verdicts: Path,
-    settings: BuildSettings,
-    crawled: Mapping[str, Any],
-    out: Path,
-    show: RunDisplay,
-) -> dict[str, Any]:
-    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
-    seed = settings.seed
-    duplicates = [
-        _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
-    ]
-    clusters = find_clusters(duplicates)
-    members = {ref for cluster in clusters for ref in cluster.members}
-    refs = members | _negative_sample(store, rows, duplicates, settings)
-    texts = _render_all(store, refs, clusters, settings.text, show)
-    positives = make_positives(
-        clusters, texts, grounds_of(duplicates), settings.pair, seed
-    )
-    _LOG.info(
-        "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
-        len(duplicates),
-        len(clusters),
-        len(texts.usable),
-        len(texts.rejected),
-        len(positives.pairs),
-        len(positives.dropped),
-    )
-    near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
-    splits = split_issues(
-        positives.pairs,
-        clusters,
-        texts.usable,
-        near_duplicates,
-        settings.split,
-        settings.pair.ratio,
-        seed,
-    )
-    links = _linked_pairs(store, texts.usable, show)
-    negatives = make_negatives(
-        splits, clusters, texts.usable, links, settings.pair, seed
-    )
-    missing = check_missing(negatives.missing, settings.split)
-    dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
-    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
-    return write_gis(
-        out,
-        splits.positives,
-        negatives.pairs,
-        texts.usable,
-        seed=seed,
-        statistics={
-            "verdicts": count_verdicts(verdicts),
-            "clusters": len(clusters),
-            "missing_negatives": missing,
-            "negatives_with_a_pool_issue": negatives.with_single,
-            **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
-        },
-        run=run_record(store, rows, settings, crawled),
-        site=store.site,
-    )
-
-
-def _with_present_names(verdict: Verdict, store: Store) -> Verdict:
-    """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = [
-        IssueRef(store.full_name(repo), number) for repo, number in verdict.targets
-    ]
-    return replace(verdict, targets=tuple(targets))
-
-
-def check_missing(
-    negatives: Mapping[str, int], settings: SplitSettings
-) -> dict[str, int]:
-    """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
-    missing = {split: count for split, count in negatives.items() if count}
-    if missing and settings.exact:
-        raise ConfigError(
-            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
-            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
-        )
-    return missing
-
-
-def run_record(
-    store: Store,
-    rows: Iterable[RepoRow],
-    settings: BuildSettings,
-    crawled: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
-    return {
-        "made_by": f"gis (aoe-toolkit {__version__})",
-        "settings": settings_record(settings, crawled),
-        "repositories": {
-            row.name: {"outcome": row.outcome, "full_name": row.full_name}
-            for row in rows
-        },
-        "store_sha256": store.content_hash(),
-    }
-
-
-def settings_record(
-    settings: BuildSettings, crawled: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The settings that decide a dataset's content; those of the crawl are its own record."""
-    return settings.model_dump(mode="json", exclude={"crawl"}) | {
-        "crawl": dict(crawled)
-    }
-
-
-def _negative_sample(
-    store: Store,
-    rows: Sequence[RepoRow],
-    duplicates: Iterable[Verdict],
-    settings: BuildSettings,
-) -> set[IssueRef]:
-    """The issues used only in negatives: the sample that the crawl fetched."""
-    counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
-    by_name = {row.full_name: row for row in rows}
-    sample: set[IssueRef] = set()
-    for repo in full_names(rows):
-        order = sample_order(store, by_name[repo], settings.seed)
-        refs = (IssueRef(repo, number) for number in order)
-        issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
-        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
-    return sample
-
-
-def _render_all(
-    store: Store,
-    refs: Collection[IssueRef],
-    clusters: Iterable[DuplicateCluster],
-    settings: TextSettings,
-    show: RunDisplay,
-) -> RenderedTexts:
-    """The texts of these issues, which are read one at a time."""
-    repos = sorted({ref.repo for ref in refs})
-    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
-    issues = chain.from_iterable(map(store.issues, repos))
-    wanted = (issue for issue in issues if issue.ref in refs)
-    shown = show.counted("rendering texts", wanted, len(refs))
-    return render_issues(shown, clusters, templates, settings)
-
-
-def grounds_of(
-    duplicates: Iterable[Verdict],
-) -> dict[tuple[IssueRef, IssueRef], Grounds]:
-    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
-    grounds = {}
-    for verdict in duplicates:
-        for target in verdict.targets:
-            naming = [item for item in verdict.evidence if target in item.targets]
-            grounds[verdict.ref, target] = Grounds(
-                relation=verdict.relation,
-                reason=verdict.reason,
-                confidence=verdict.confidence,
-                evidence=next(reversed(naming or verdict.evidence), None),
-            )
-    return grounds
-
-
-def _linked_pairs(
-    store: Store, usable: Mapping[IssueRef, object], show: RunDisplay
-) -> set[Link]:
-    """Pairs of usable issues of which one mentions the other in its thread."""
-    links: set[Link] = set()
-    site = store.site
-    repos = sorted({ref.repo for ref in usable})
-    total = sum(map(store.count_threads, repos))
-    threads = chain.from_iterable(
-        store.stored_threads(repo, only_complete=False) for repo in repos
-    )
-    for stored in show.counted("finding mentions", threads, total):
-        if stored.ref in usable:
-            thread = github_links(stored.read(), site)
-            mentions = mentions_of(thread, store.full_name)
-            for target in mentions.intersection(usable):
-                links.add(frozenset((stored.ref, target)))
-    return links
-
-
-def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
-    """Every issue that a thread mentions, with the present name of its repository."""
-    issue = thread.issue
-    mentions: set[IssueRef] = set()
-    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
-    for text in texts:
-        for reference in find_references(comparable(text), issue.repo):
-            repo, number = reference.ref
-            mentions.add(IssueRef(full_name(repo), number))
-    return mentions
+# The columns of rendered texts that are written only for tickets of other trackers than GitHub.
+_TICKET_COLUMNS = ("key", "priority")
 
 
 def build(
@@ -355,6 +146,206 @@ def checked(out: Path) -> AuditReport:
     return report
 
 
+def assemble(
+    store: Store,
+    rows: Sequence[RepoRow],
+    verdicts: Path,
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
+    out: Path,
+    show: RunDisplay,
+) -> dict[str, Any]:
+    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
+    seed = settings.seed
+    duplicates = [
+        _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
+    ]
+    clusters = find_clusters(duplicates)
+    members = {ref for cluster in clusters for ref in cluster.members}
+    refs = members | _negative_sample(store, rows, duplicates, settings)
+    texts = _render_all(store, refs, clusters, settings.text, show)
+    positives = make_positives(
+        clusters, texts, grounds_of(duplicates), settings.pair, seed
+    )
+    _LOG.info(
+        "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
+        len(duplicates),
+        len(clusters),
+        len(texts.usable),
+        len(texts.rejected),
+        len(positives.pairs),
+        len(positives.dropped),
+    )
+    near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
+    splits = split_issues(
+        positives.pairs,
+        clusters,
+        texts.usable,
+        near_duplicates,
+        settings.split,
+        settings.pair.ratio,
+        seed,
+    )
+    links = _linked_pairs(store, texts.usable, show)
+    negatives = make_negatives(
+        splits, clusters, texts.usable, links, settings.pair, seed
+    )
+    missing = check_missing(negatives.missing, settings.split)
+    dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
+    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
+    return write_gis(
+        out,
+        splits.positives,
+        negatives.pairs,
+        texts.usable,
+        seed=seed,
+        statistics={
+            "verdicts": count_verdicts(verdicts),
+            "clusters": len(clusters),
+            "missing_negatives": missing,
+            "negatives_with_a_pool_issue": negatives.with_single,
+            **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
+        },
+        run=run_record(store, rows, settings, crawled),
+        site=store.site,
+    )
+
+
+def _with_present_names(verdict: Verdict, store: Store) -> Verdict:
+    """The verdict with the present names of the repositories of all targets: people write former ones."""
+
+    def present(refs: IssueRefs) -> IssueRefs:
+        return tuple(IssueRef(store.full_name(repo), number) for repo, number in refs)
+
+    evidence = tuple(
+        replace(item, targets=present(item.targets)) for item in verdict.evidence
+    )
+    return replace(verdict, targets=present(verdict.targets), evidence=evidence)
+
+
+def grounds_of(
+    duplicates: Iterable[Verdict],
+) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
+    grounds = {}
+    for verdict in duplicates:
+        for target in verdict.targets:
+            naming = [item for item in verdict.evidence if target in item.targets]
+            grounds[verdict.ref, target] = Grounds(
+                relation=verdict.relation,
+                reason=verdict.reason,
+                confidence=verdict.confidence,
+                evidence=next(reversed(naming or verdict.evidence), None),
+            )
+    return grounds
+
+
+def _negative_sample(
+    store: Store,
+    rows: Sequence[RepoRow],
+    duplicates: Iterable[Verdict],
+    settings: BuildSettings,
+) -> set[IssueRef]:
+    """The issues used only in negatives: the sample that the crawl fetched."""
+    counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
+    by_name = {row.full_name: row for row in rows}
+    sample: set[IssueRef] = set()
+    for repo in full_names(rows):
+        order = sample_order(store, by_name[repo], settings.seed)
+        refs = (IssueRef(repo, number) for number in order)
+        issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
+        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
+    return sample
+
+
+def _render_all(
+    store: Store,
+    refs: Collection[IssueRef],
+    clusters: Iterable[DuplicateCluster],
+    settings: TextSettings,
+    show: RunDisplay,
+) -> RenderedTexts:
+    """The texts of these issues, which are read one at a time."""
+    repos = sorted({ref.repo for ref in refs})
+    templates = {repo: template_lines(store.issues(repo)) for repo in repos}
+    issues = chain.from_iterable(map(store.issues, repos))
+    wanted = (issue for issue in issues if issue.ref in refs)
+    shown = show.counted("rendering texts", wanted, len(refs))
+    return render_issues(shown, clusters, templates, settings)
+
+
+def _linked_pairs(
+    store: Store, usable: Mapping[IssueRef, object], show: RunDisplay
+) -> set[Link]:
+    """Pairs of usable issues of which one mentions the other in its thread."""
+    links: set[Link] = set()
+    site = store.site
+    repos = sorted({ref.repo for ref in usable})
+    total = sum(map(store.count_threads, repos))
+    threads = chain.from_iterable(
+        store.stored_threads(repo, only_complete=False) for repo in repos
+    )
+    for stored in show.counted("finding mentions", threads, total):
+        if stored.ref in usable:
+            thread = github_links(stored.read(), site)
+            mentions = mentions_of(thread, store.full_name)
+            for target in mentions.intersection(usable):
+                links.add(frozenset((stored.ref, target)))
+    return links
+
+
+def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
+    """Every issue that a thread mentions, with the present name of its repository."""
+    issue = thread.issue
+    mentions: set[IssueRef] = set()
+    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
+    for text in texts:
+        for reference in find_references(comparable(text), issue.repo):
+            repo, number = reference.ref
+            mentions.add(IssueRef(full_name(repo), number))
+    return mentions
+
+
+def check_missing(
+    negatives: Mapping[str, int], settings: SplitSettings
+) -> dict[str, int]:
+    """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
+    missing = {split: count for split, count in negatives.items() if count}
+    if missing and settings.exact:
+        raise ConfigError(
+            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
+            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
+        )
+    return missing
+
+
+def run_record(
+    store: Store,
+    rows: Iterable[RepoRow],
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
+    return {
+        "made_by": f"gis (aoe-toolkit {__version__})",
+        "settings": settings_record(settings, crawled),
+        "repositories": {
+            row.name: {"outcome": row.outcome, "full_name": row.full_name}
+            for row in rows
+        },
+        "store_sha256": store.content_hash(),
+    }
+
+
+def settings_record(
+    settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings that decide a dataset's content; those of the crawl are its own record."""
+    return settings.model_dump(mode="json", exclude={"crawl"}) | {
+        "crawl": dict(crawled)
+    }
+
+
 def render_store(
     store: Store,
     out: Path,
@@ -368,7 +359,6 @@ def render_store(
     counts = Counter[str]()
     repositories = store.repos()
     site = store.site
-    tickets = site.rows if isinstance(site, TicketSite) else {}
     issue_counts = {row.full_name: row.issue_count for row in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
@@ -385,25 +375,36 @@ def render_store(
                 counts["text_empty"] += 1
                 continue
             counts["written"] += 1
-            ref = issue.ref
-            key, ticket = tickets.get(ref, (str(ref), None))
-            row = {
-                "id": str(ref),
-                "key": key,
-                "repo": ref.repo,
-                "number": ref.number,
-                "url": ref.page(site),
-                "text": text,
-                "created_at": issue.created_at,
-                "state": issue.state,
-                "labels": ", ".join(issue.labels),
-                "priority": ticket.priority if ticket else "",
-            }
-            rows.append(row)
+            rows.append(_text_row(issue, text, site))
     if not rows:
         raise DataError(
             "no issue has a text; import or crawl other issues", path=store.path
         )
-    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS)
-    save_table(out, frame if tickets else frame.drop(TICKET_COLUMNS), fresh=fresh)
+    schema = dict.fromkeys(rows[0], pl.String()) | {"number": pl.Int64()}
+    frame = pl.DataFrame(rows, schema=schema)
+    if not isinstance(site, TicketSite):
+        frame = frame.drop(_TICKET_COLUMNS)
+    save_table(out, frame, fresh=fresh)
     return counts
+
+
+def _text_row(issue: Issue, text: str, site: str) -> dict[str, str | int]:
+    """The row of an issue in a table of texts."""
+    ref = issue.ref
+    key = str(ref)
+    priority = ""
+    if isinstance(site, TicketSite) and ref in site.rows:
+        key, ticket = site.rows[ref]
+        priority = ticket.priority
+    return {
+        "id": str(ref),
+        "key": key,
+        "repo": ref.repo,
+        "number": ref.number,
+        "url": ref.page(site),
+        "text": text,
+        "created_at": issue.created_at,
+        "state": issue.state,
+        "labels": ", ".join(issue.labels),
+        "priority": priority,
+    }
