@@ -80,9 +80,9 @@ def build(
 ) -> Built:
     """Build the dataset of these repositories; if it was interrupted, a second call continues."""
     start = time.monotonic()
-    crawled = crawl_record(settings)
     check_apart(out, work)
-    check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
+    record = settings_record(settings, crawl_record(settings))
+    check_out(out, repos, record, fresh=fresh)
     with locked_store(work) as store:
         show.say("crawling")
         with open_github(store) as github:
@@ -92,7 +92,7 @@ def build(
         show.say("detecting duplicates")
         detect(store, work / FILE, rows, settings.detect, show)
         show.say("making pairs")
-        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
+        statistics = assemble(store, rows, settings, out, show)
         usage = sum(store.usage().values(), Usage())
     show.say("auditing")
     report = checked(out)
@@ -113,10 +113,10 @@ def pair(
     with locked_store(work, create=False) as store:
         store.check_issues()
         rows = judged_rows(store, settings.detect)
-        crawled = store.crawl_record()
         names = [row.name for row in rows]
-        check_out(out, names, settings_record(settings, crawled), fresh=fresh)
-        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
+        record = settings_record(settings, store.crawl_record())
+        check_out(out, names, record, fresh=fresh)
+        statistics = assemble(store, rows, settings, out, show)
         usage = sum(store.usage().values(), Usage())
     report = checked(out)
     return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
@@ -133,8 +133,10 @@ def check_out(
     run = existing_run(out, "gis")
     if run is None or fresh:
         return
-    repositories = sorted(run.get("repositories", ()))
-    saved = {"settings": run.get("settings"), "repositories": repositories}
+    saved = {
+        "settings": run.get("settings"),
+        "repositories": sorted(run.get("repositories", ())),
+    }
     current = {"settings": settings, "repositories": sorted(set(repos))}
     check_same_run(out, saved, current)
 
@@ -149,14 +151,13 @@ def checked(out: Path) -> AuditReport:
 def assemble(
     store: Store,
     rows: Sequence[RepoRow],
-    verdicts: Path,
     settings: BuildSettings,
-    crawled: Mapping[str, Any],
     out: Path,
     show: RunDisplay,
 ) -> dict[str, Any]:
-    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
+    """Make pairs from the verdicts on these repositories, write the dataset to `out`, and count."""
     seed = settings.seed
+    verdicts = store.path.with_name(FILE)
     duplicates = [
         _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
     ]
@@ -206,7 +207,7 @@ def assemble(
             "negatives_with_a_pool_issue": negatives.with_single,
             **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
         },
-        run=run_record(store, rows, settings, crawled),
+        run=_run_record(store, rows, settings),
         site=store.site,
     )
 
@@ -231,11 +232,12 @@ def grounds_of(
     for verdict in duplicates:
         for target in verdict.targets:
             naming = [item for item in verdict.evidence if target in item.targets]
+            evidence = naming or verdict.evidence
             grounds[verdict.ref, target] = Grounds(
                 relation=verdict.relation,
                 reason=verdict.reason,
                 confidence=verdict.confidence,
-                evidence=next(reversed(naming or verdict.evidence), None),
+                evidence=evidence[-1] if evidence else None,
             )
     return grounds
 
@@ -286,11 +288,11 @@ def _linked_pairs(
         store.stored_threads(repo, only_complete=False) for repo in repos
     )
     for stored in show.counted("finding mentions", threads, total):
-        if stored.ref in usable:
-            thread = github_links(stored.read(), site)
-            mentions = mentions_of(thread, store.full_name)
-            for target in mentions.intersection(usable):
-                links.add(frozenset((stored.ref, target)))
+        if stored.ref not in usable:
+            continue
+        thread = github_links(stored.read(), site)
+        for target in mentions_of(thread, store.full_name).intersection(usable):
+            links.add(frozenset((stored.ref, target)))
     return links
 
 
@@ -298,8 +300,7 @@ def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef
     """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
     mentions: set[IssueRef] = set()
-    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
-    for text in texts:
+    for text in (issue.title, issue.body, *(each.body for each in thread.comments)):
         for reference in find_references(comparable(text), issue.repo):
             repo, number = reference.ref
             mentions.add(IssueRef(full_name(repo), number))
@@ -319,16 +320,13 @@ def check_missing(
     return missing
 
 
-def run_record(
-    store: Store,
-    rows: Iterable[RepoRow],
-    settings: BuildSettings,
-    crawled: Mapping[str, Any],
+def _run_record(
+    store: Store, rows: Iterable[RepoRow], settings: BuildSettings
 ) -> dict[str, Any]:
     """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
     return {
         "made_by": f"gis (aoe-toolkit {__version__})",
-        "settings": settings_record(settings, crawled),
+        "settings": settings_record(settings, store.crawl_record()),
         "repositories": {
             row.name: {"outcome": row.outcome, "full_name": row.full_name}
             for row in rows
