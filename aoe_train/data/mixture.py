@@ -53,8 +53,10 @@ class Mixture(Sampler[list[int]]):
         sizes = lengths if self._is_round_robin else rows
         counts = np.round(epoch_passes(mix, weights, sizes) * lengths)
         self.counts = np.maximum(1, counts).astype(np.int64)
-        self._unordered = np.repeat(np.arange(len(batches)), self.counts)
-        self._largest = int(np.argmax([each.most_tokens() for each in batches]))
+        # The dataset of each batch, one dataset after the other.
+        self._unmixed = np.repeat(np.arange(len(batches)), self.counts)
+        most_tokens = [each.most_tokens() for each in batches]
+        self._largest = int(np.argmax(most_tokens))  # the dataset of the largest batch
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -85,20 +87,21 @@ class Mixture(Sampler[list[int]]):
             datasets = self._in_rounds()
         else:
             random = np.random.default_rng([self._seed, epoch, _ORDER_STREAM])
-            datasets = random.permutation(self._unordered)
+            datasets = random.permutation(self._unmixed)
         first = int(np.argmax(datasets == self._largest))
         datasets[[0, first]] = datasets[[first, 0]]
         return datasets
 
     def _in_rounds(self) -> np.ndarray:
         """The dataset of each batch, in turns."""
-        datasets = self._unordered
+        datasets = self._unmixed
         position = np.concatenate([np.arange(count) for count in self.counts])
         # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
         if self._until != "once":
             position = (position + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._largest) % len(self.counts)
-        return datasets[np.lexsort((tie_break, position))]
+        order = np.lexsort((tie_break, position))
+        return datasets[order]
 
     def locate(self, rows: Sequence[int]) -> tuple[int, list[int]]:
         """The dataset of a batch's rows, and their row numbers in it."""
@@ -108,9 +111,8 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        return sum(
-            self._rows_seen(dataset, epochs) for dataset in range(len(self.batches))
-        )
+        numbers = range(len(self.batches))
+        return sum(self._rows_seen(number, epochs) for number in numbers)
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
@@ -129,7 +131,8 @@ class Mixture(Sampler[list[int]]):
     def _rows_seen(self, dataset: int, epochs: int) -> int:
         """Number of rows of one dataset, in whole passes and a part of one."""
         batches = self.batches[dataset]
-        passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
+        count = epochs * int(self.counts[dataset])
+        passes, rest = divmod(count, len(batches))
         rows = batches.rows_seen(passes)
         if rest:
             rows += sum(len(batch) for batch in batches.plan(passes)[:rest])
@@ -138,7 +141,8 @@ class Mixture(Sampler[list[int]]):
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
         batches = self.batches[dataset]
-        number, start = divmod(epoch * int(self.counts[dataset]), len(batches))
+        count = epoch * int(self.counts[dataset])
+        number, start = divmod(count, len(batches))
         while True:
             yield from batches.plan(number)[start:]
             number += 1
@@ -156,7 +160,7 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
-    """Statistics of the first epoch's batches, over all ranks; `stores` have the datasets' tokens."""
+    """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
     plan = mixture.plan(0)
     tokens = []
     unpadded = 0
@@ -170,7 +174,8 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
         # Each column padded to its longest text, where repeated texts count each time.
         counts = batches.examples.token_counts(lengths, numbers)
         unpadded += int(counts.sum())
-        padded += int(counts.max(axis=0).sum()) * len(counts)
+        width = int(counts.max(axis=0).sum())
+        padded += width * len(counts)
     return {
         "steps": len(plan),
         "rows_mean": float(np.mean([len(rows) for rows in plan])),

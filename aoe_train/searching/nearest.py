@@ -113,9 +113,9 @@ def _best(candidates: Neighbours, count: int) -> Neighbours:
     scores, places = candidates
     if scores.shape[1] > 4 * count:
         # Sort only scores that aren't below the last one wanted, which may have many ties.
-        lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
+        lowest = np.partition(scores, -count, axis=1)[:, -count]
         width = np.count_nonzero(scores >= lowest[:, None], axis=1).max()
-        kept = np.argpartition(-scores, width - 1, axis=1)[:, :width]
+        kept = np.argpartition(scores, -width, axis=1)[:, -width:]
         scores = np.take_along_axis(scores, kept, 1)
         places = np.take_along_axis(places, kept, 1)
     order = np.lexsort((places, -scores), axis=1)[:, :count]

@@ -20,7 +20,8 @@ from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links
-from gis_builder.detection.verdict_files import FILE, count_verdicts, read_duplicates
+from gis_builder.detection.verdict_files import FILE as VERDICTS_FILE
+from gis_builder.detection.verdict_files import count_verdicts, read_duplicates
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,
@@ -90,7 +91,7 @@ def build(
         if any(row.outcome is RepoOutcome.FAILED for row in rows):
             raise IncompleteCrawlError(Crawled(work, rows, read_status(store)))
         show.say("detecting duplicates")
-        detect(store, work / FILE, rows, settings.detect, show)
+        detect(store, work / VERDICTS_FILE, rows, settings.detect, show)
         show.say("making pairs")
         statistics = assemble(store, rows, settings, out, show)
         usage = sum(store.usage().values(), Usage())
@@ -113,9 +114,8 @@ def pair(
     with locked_store(work, create=False) as store:
         store.check_issues()
         rows = judged_rows(store, settings.detect)
-        names = [row.name for row in rows]
         record = settings_record(settings, store.crawl_record())
-        check_out(out, names, record, fresh=fresh)
+        check_out(out, [row.name for row in rows], record, fresh=fresh)
         statistics = assemble(store, rows, settings, out, show)
         usage = sum(store.usage().values(), Usage())
     report = checked(out)
@@ -157,7 +157,7 @@ def assemble(
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories, write the dataset to `out`, and count."""
     seed = settings.seed
-    verdicts = store.path.with_name(FILE)
+    verdicts = store.path.with_name(VERDICTS_FILE)
     duplicates = [
         _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
     ]
@@ -256,7 +256,8 @@ def _negative_sample(
         order = sample_order(store, by_name[repo], settings.seed)
         refs = (IssueRef(repo, number) for number in order)
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
-        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
+        size = negative_sample_size(counts[repo], settings.pool)
+        sample.update(islice(issues, size))
     return sample
 
 

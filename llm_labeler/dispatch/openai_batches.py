@@ -91,9 +91,9 @@ class BatchStatus:
 
     batch_id: str
     state: str
-    tag: str = ""
-    files: tuple[str, ...] = ()
-    problems: str = ""
+    tag: str
+    files: tuple[str, ...]
+    problems: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class ResultLine:
     """The result of one question of a batch."""
 
     custom_id: str
-    status: int | None
-    body: Any = None
+    status: int | None  # None if the question wasn't asked
+    body: Any
 
 
 class OpenAiBatches:
@@ -120,12 +120,11 @@ class OpenAiBatches:
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
         dialect = self._provider.dialect
-        body = dialect.body(ask, dialect.form(ask))
         line = {
             "custom_id": custom_id(ask.key),
             "method": "POST",
             "url": _ENDPOINT,
-            "body": body,
+            "body": dialect.body(ask, dialect.form(ask)),
         }
         return json.dumps(line, ensure_ascii=False).encode()
 
@@ -318,11 +317,10 @@ def read_lines(content: bytes) -> Iterator[ResultLine]:
         name = _field(value, "custom_id")
         response = _field(value, "response")
         status = _field(response, "status_code")
+        if not isinstance(status, int):
+            status = None
         if isinstance(name, str):
-            if isinstance(status, int):
-                yield ResultLine(name, status, _field(response, "body"))
-            elif "response" in value and response is None:
-                yield ResultLine(name, None)
+            yield ResultLine(name, status, _field(response, "body"))
 
 
 def _reply(line: ResultLine, state: str) -> LlmReply:
