@@ -251,7 +251,7 @@ def _negative_sample(
     """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
     by_name = {row.full_name: row for row in rows}
-    sample: set[IssueRef] = set()
+    sample = set[IssueRef]()
     for repo in full_names(rows):
         order = sample_order(store, by_name[repo], settings.seed)
         refs = (IssueRef(repo, number) for number in order)
@@ -281,7 +281,7 @@ def _linked_pairs(
     store: Store, usable: Mapping[IssueRef, object], show: RunDisplay
 ) -> set[Link]:
     """Pairs of usable issues of which one mentions the other in its thread."""
-    links: set[Link] = set()
+    links = set[Link]()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
     total = sum(map(store.count_threads, repos))
@@ -300,7 +300,7 @@ def _linked_pairs(
 def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
     """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
-    mentions: set[IssueRef] = set()
+    mentions = set[IssueRef]()
     for text in (issue.title, issue.body, *(each.body for each in thread.comments)):
         for reference in find_references(comparable(text), issue.repo):
             repo, number = reference.ref
