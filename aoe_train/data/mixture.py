@@ -22,11 +22,11 @@ _ORDER_STREAM = 1
 
 
 class Mixture(Sampler[list[int]]):
-    """Yields a rank's row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
+    """Yields a rank's row numbers of each batch of an epoch; a batch has rows of one dataset.
 
     Rows are numbered consecutively over all datasets. Every epoch has the same number of batches of each
-    dataset, `counts`. If these are not whole passes, the next epoch continues where this one stopped. The
-    dataset with the largest batch comes first, so that a lack of memory shows at once.
+    dataset, `counts`. If these are not whole passes, the next epoch continues where this one stopped. An
+    epoch starts with the dataset of the largest batch, so that a lack of memory shows at once.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Mixture(Sampler[list[int]]):
         world: int = 1,
         rank: int | None = None,
     ) -> None:
-        """Mix datasets."""
+        """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
         self.batches = batches
-        self._round_robin = mix.order == "round-robin"
-        self._once = mix.until == "once"
+        self._is_round_robin = mix.order == "round-robin"
+        self._until = mix.until
         self._seed = seed
         self._world = world
         self._rank = rank
@@ -50,11 +50,13 @@ class Mixture(Sampler[list[int]]):
         rows = [len(each.examples) for each in batches]
         self.starts = np.cumsum([0, *rows])
         lengths = [len(each) for each in batches]
-        sizes = lengths if self._round_robin else rows
+        sizes = lengths if self._is_round_robin else rows
         counts = np.round(epoch_passes(mix, weights, sizes) * lengths)
         self.counts = np.maximum(1, counts).astype(np.int64)
+        # The dataset of each batch, one dataset after the other.
+        self._unmixed = np.repeat(np.arange(len(batches)), self.counts)
         most_tokens = [each.most_tokens() for each in batches]
-        self._first = int(np.argmax(most_tokens))
+        self._largest = int(np.argmax(most_tokens))  # the dataset of the largest batch
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -71,8 +73,8 @@ class Mixture(Sampler[list[int]]):
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        datasets = range(len(self.batches))
-        upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
+        numbers = range(len(self.batches))
+        upcoming = [self._batches_from(number, epoch) for number in numbers]
         plan = []
         for dataset in self.turns(epoch):
             rows = next(upcoming[dataset])
@@ -81,18 +83,23 @@ class Mixture(Sampler[list[int]]):
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
-        datasets = np.repeat(np.arange(len(self.counts)), self.counts)
-        if not self._round_robin:
+        if self._is_round_robin:
+            datasets = self._in_rounds()
+        else:
             random = np.random.default_rng([self._seed, epoch, _ORDER_STREAM])
-            turns = random.permutation(datasets)
-            first = int(np.argmax(turns == self._first))
-            turns[[0, first]] = turns[[first, 0]]
-            return turns
-        # Round by round until each dataset has had all its batches, or spread evenly over the epoch.
+            datasets = random.permutation(self._unmixed)
+        first = int(np.argmax(datasets == self._largest))
+        datasets[[0, first]] = datasets[[first, 0]]
+        return datasets
+
+    def _in_rounds(self) -> np.ndarray:
+        """The dataset of each batch, in turns."""
+        datasets = self._unmixed
         position = np.concatenate([np.arange(count) for count in self.counts])
-        if not self._once:
+        # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
+        if self._until != "once":
             position = (position + 0.5) / self.counts[datasets]
-        tie_break = (datasets - self._first) % len(self.counts)
+        tie_break = (datasets - self._largest) % len(self.counts)
         order = np.lexsort((tie_break, position))
         return datasets[order]
 
@@ -104,28 +111,8 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        datasets = range(len(self.batches))
-        return sum(self._rows_seen(dataset, epochs) for dataset in datasets)
-
-    def _rows_seen(self, dataset: int, epochs: int) -> int:
-        """Number of rows of one dataset, in whole passes and a part of one."""
-        batches = self.batches[dataset]
-        count = epochs * int(self.counts[dataset])
-        passes, more = divmod(count, len(batches))
-        rows = batches.rows_seen(passes)
-        if more:
-            rows += sum(map(len, batches.plan(passes)[:more]))
-        return rows
-
-    def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
-        """A dataset's batches from the start of an epoch, pass after pass."""
-        batches = self.batches[dataset]
-        count = epoch * int(self.counts[dataset])
-        number, start = divmod(count, len(batches))
-        while True:
-            yield from batches.plan(number)[start:]
-            number += 1
-            start = 0
+        numbers = range(len(self.batches))
+        return sum(self._rows_seen(number, epochs) for number in numbers)
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
@@ -141,6 +128,26 @@ class Mixture(Sampler[list[int]]):
             "rows_waiting": max(0, whole_pass - seen),
         }
 
+    def _rows_seen(self, dataset: int, epochs: int) -> int:
+        """Number of rows of one dataset, in whole passes and a part of one."""
+        batches = self.batches[dataset]
+        count = epochs * int(self.counts[dataset])
+        passes, rest = divmod(count, len(batches))
+        rows = batches.rows_seen(passes)
+        if rest:
+            rows += sum(len(batch) for batch in batches.plan(passes)[:rest])
+        return rows
+
+    def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
+        """A dataset's batches from the start of an epoch, pass after pass."""
+        batches = self.batches[dataset]
+        count = epoch * int(self.counts[dataset])
+        number, start = divmod(count, len(batches))
+        while True:
+            yield from batches.plan(number)[start:]
+            number += 1
+            start = 0
+
 
 def format_epoch_share(share: Mapping[str, float]) -> str:
     """Format the counts of `Mixture.epoch_share`."""
@@ -153,28 +160,28 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
-    """Statistics of the first epoch's batches, over all ranks; `stores` have the datasets' tokens."""
+    """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
     plan = mixture.plan(0)
     tokens = []
-    all_tokens = 0  # repeated texts count each time
-    padded_tokens = 0
+    unpadded = 0
+    padded = 0
     for rows in plan:
         dataset, numbers = mixture.locate(rows.tolist())
         batches = mixture.batches[dataset]
         lengths = stores[dataset].lengths
         texts = distinct_texts(batches.examples.rows[numbers])
-        distinct_tokens = int(lengths[texts].sum())
-        tokens.append(batches.copies * distinct_tokens)
+        tokens.append(batches.copies * int(lengths[texts].sum()))
+        # Each column padded to its longest text, where repeated texts count each time.
         counts = batches.examples.token_counts(lengths, numbers)
-        all_tokens += int(counts.sum())
+        unpadded += int(counts.sum())
         width = int(counts.max(axis=0).sum())
-        padded_tokens += width * len(counts)
+        padded += width * len(counts)
     return {
         "steps": len(plan),
         "rows_mean": float(np.mean([len(rows) for rows in plan])),
         "tokens_mean": float(np.mean(tokens)),
         "tokens_max": max(tokens),
-        "padding_share": float(1 - all_tokens / padded_tokens),
+        "padding_share": float(1 - unpadded / padded),
         "left_out": sum(batches.left_out for batches in mixture.batches),
         "truncated_texts": sum(store.truncated for store in stores),
     }

@@ -45,9 +45,10 @@ class CorpusTask:
     name: str
     queries: Sequence[str]
     documents: Sequence[str]
-    relevant: Sequence[ndarray]  # documents of each query
-    gains: Sequence[ndarray]  # of these documents
-    excluded: ndarray  # the document with the query's id, or -1, (query,)
+    relevant: Sequence[ndarray]  # the numbers of each query's documents
+    gains: Sequence[ndarray]  # the scores of these documents
+    # (query,): the number of a document that isn't ranked, or -1
+    excluded: ndarray
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -70,20 +71,17 @@ class CorpusTask:
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
         ranked = self._ranked_gains(vectors)
-        first = ranked[:, :DEPTH]
-        ideal = []
-        for gains in self.gains:
-            best = np.sort(gains)[::-1][:DEPTH]
-            ideal.append(best @ _DISCOUNTS[: len(best)])
-        ndcg = first @ _DISCOUNTS[: first.shape[1]] / np.array(ideal)
-
         is_hit = ranked > 0
+        has_hit = is_hit[:, :DEPTH].any(axis=1)
         first_rank = 1 + is_hit.argmax(axis=1)
-        reciprocal = np.where(is_hit[:, :DEPTH].any(axis=1), 1 / first_rank, 0.0)
-        outcomes = {NDCG: ndcg, f"mrr@{DEPTH}": reciprocal}
-        counts = np.array([len(gains) for gains in self.gains])
+        ideal = np.array([_dcg(np.sort(gains)[::-1]) for gains in self.gains])
+        outcomes = {
+            NDCG: _dcg(ranked) / ideal,
+            f"mrr@{DEPTH}": np.where(has_hit, 1 / first_rank, 0.0),
+        }
+        relevant = np.array([len(gains) for gains in self.gains])
         for depth in (DEPTH, _MAX_DEPTH):
-            outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts
+            outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / relevant
         return SearchMetrics(outcomes)
 
     def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
@@ -97,15 +95,23 @@ class CorpusTask:
                 queries[start : start + BLOCK], documents, vectors.similarity
             )
             for query, similarities in enumerate(block, start):
-                # Ties count against relevant documents.
-                similarities[self.relevant[query]] -= ROUNDING
+                relevant = self.relevant[query]
+                gains = np.zeros(len(documents))
+                gains[relevant] = self.gains[query]
+                # Almost equal similarities are ties.
+                similarities[relevant] -= ROUNDING
                 if self.excluded[query] >= 0:
                     similarities[self.excluded[query]] = -np.inf
-                gains = np.zeros(len(documents))
-                gains[self.relevant[query]] = self.gains[query]
                 order = np.lexsort((gains, -similarities))
                 ranked[query] = gains[order[:depth]]
         return ranked
+
+
+def _dcg(gains: ndarray) -> ndarray:
+    """The discounted cumulative gain of the first documents, from (..., rank): (...)."""
+    first = gains[..., :DEPTH]
+    dcg: ndarray = first @ _DISCOUNTS[: first.shape[-1]]
+    return dcg
 
 
 def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
@@ -121,13 +127,14 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     for query, documents in queries.select("query", "document").iter_rows():
         relevant.append(np.array([document_of[id_] for id_ in documents]))
         excluded.append(-1 if query in documents else document_of.get(query, -1))
+    name = folder.resolve().name
     count = len(excluded) - excluded.count(-1)
     if count:
         say(
-            f"{folder.name}: queries for which the document with their id isn't ranked, as in BEIR: {count:,}"
+            f"{name}: queries for which the document with their id isn't ranked, as in BEIR: {count:,}"
         )
     return CorpusTask(
-        folder.resolve().name,
+        name,
         queries=queries["anchor"].to_list(),
         documents=beir.corpus["positive"].to_list(),
         relevant=relevant,
@@ -139,22 +146,21 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
 def _known_judgements(
     beir: BeirFolder, folder: Path, split: str, say: Say
 ) -> pl.DataFrame:
-    """The relevant documents of a split's queries, without unknown ids."""
-    files = {split_of(path): path for path in beir.judgements}
-    path = files.get(split)
-    if path is None:
-        names = ", ".join(files) or "none"
+    """The relevant documents of a split's queries, from all of its files, without unknown ids."""
+    splits = {path: split_of(path) for path in beir.judgements}
+    tables = [beir.relevant(path) for path in splits if splits[path] == split]
+    if not tables:
+        found = ", ".join(sorted({*splits.values()}))
         raise DataError(
-            f"no judgements of {split}, found {names}; choose with --split",
-            path=folder,
+            f"no judgements of {split}, found {found}; choose with --split", path=folder
         )
-    judged = beir.relevant(path)
-    known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
+    judged = pl.concat(tables).unique(["query", "document"], maintain_order=True)
+    known = judged.drop_nulls(["anchor", "positive"])
     left_out = len(judged) - len(known)
     if left_out:
         say(
-            f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents"
+            f"{folder.resolve().name}: left out {left_out:,} judgements of unknown queries or documents"
         )
     if known.is_empty():
-        raise DataError("no relevant document of a query", path=path)
+        raise DataError(f"no relevant document of a query of {split}", path=folder)
     return known

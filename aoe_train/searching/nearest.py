@@ -25,12 +25,11 @@ _BLOCK_VECTORS = 1 << 15
 _OVERSAMPLING = 5  # candidates of a faiss index per result
 _MIN_CANDIDATES = 100
 _MAX_EXACT = 20_000  # filtered rows up to which all are compared
-# Parameters of HNSW's graph.
-_LINKS = 32
-_EF_CONSTRUCTION = 200
-_EF_SEARCH = 128
-_MAX_TRAINING = 100_000  # vectors that train the codes
-_SEED = 1234  # of their choice
+_HNSW_LINKS = 32
+_HNSW_EF_CONSTRUCTION = 200
+_HNSW_EF_SEARCH = 128
+_MAX_TRAINING = 100_000  # vectors that train the quantizer
+_TRAINING_SEED = 1234
 
 
 class Neighbours(NamedTuple):
@@ -38,51 +37,6 @@ class Neighbours(NamedTuple):
 
     scores: Float[ndarray, "query rank"]
     places: Int[ndarray, "query rank"]
-
-
-def nearest(
-    vectors: Vectors,
-    queries: Float[ndarray, "query dim"],
-    count: int,
-    places: ndarray | None = None,
-) -> Neighbours:
-    """Exact search among all vectors, or those at ascending places."""
-    total = len(vectors) if places is None else len(places)
-    scores = np.empty((len(queries), 0), np.float32)
-    best = np.empty((len(queries), 0), np.int64)
-    for start in range(0, total, _BLOCK_VECTORS):
-        stop = min(start + _BLOCK_VECTORS, total)
-        block = np.arange(start, stop) if places is None else places[start:stop]
-        rows: slice | ndarray = block
-        # Contiguous rows are read without a copy.
-        if block[-1] - block[0] + 1 == len(block):
-            rows = slice(block[0], block[-1] + 1)
-        products = queries @ vectors[rows].T
-        scores = np.concatenate([scores, products], axis=1)
-        best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
-        scores, best = _highest(scores, best, count)
-    missing = count - scores.shape[1]
-    if missing <= 0:
-        return Neighbours(scores, best)
-    padding = ((0, 0), (0, missing))
-    return Neighbours(
-        scores=np.pad(scores, padding, constant_values=-np.inf),
-        places=np.pad(best, padding, constant_values=-1),
-    )
-
-
-def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, ndarray]:
-    """The `count` highest scores of each row; ties by place, so that the result doesn't depend on blocks."""
-    if scores.shape[1] > 4 * count:
-        lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
-        is_high = scores >= lowest[:, None]
-        width = int(is_high.sum(axis=1).max())
-        last = min(width, scores.shape[1] - 1)
-        kept = np.argpartition(-scores, last, axis=1)[:, :width]
-        scores = np.take_along_axis(scores, kept, 1)
-        places = np.take_along_axis(places, kept, 1)
-    order = np.lexsort((places, -scores), axis=1)[:, :count]
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
 
 @dataclass(frozen=True)
@@ -99,24 +53,75 @@ class Searcher:
         places: ndarray | None = None,
     ) -> Neighbours:
         """The `count` nearest vectors to each query, among all or those at ascending places."""
-        is_small = places is not None and len(places) <= _MAX_EXACT
+        total = len(self.vectors) if places is None else len(places)
+        is_small = places is not None and total <= _MAX_EXACT
         if self.index is None or is_small:
             return nearest(self.vectors, queries, count, places)
         candidates = max(_OVERSAMPLING * count, _MIN_CANDIDATES)
         faiss = _faiss("a search")
-        selector = {} if places is None else {"sel": faiss.IDSelectorBatch(places)}
         parameters = faiss.SearchParametersHNSW(
-            efSearch=max(_EF_SEARCH, candidates), **selector
+            sel=None if places is None else faiss.IDSelectorBatch(places),
+            efSearch=max(_HNSW_EF_SEARCH, candidates),
         )
         _, hits = self.index.search(queries, candidates, params=parameters)
         scores = []
         best = []
         for query, row in zip(queries, hits, strict=True):
-            candidate_places = np.unique(row[row >= 0])
-            exact = nearest(self.vectors, query[None], count, candidate_places)
+            found = np.unique(row[row >= 0])
+            # The graph is searched near the query, where few vectors may pass the filter.
+            among = places if len(found) < min(candidates, total) else found
+            exact = nearest(self.vectors, query[None], count, among)
             scores.append(exact.scores)
             best.append(exact.places)
         return Neighbours(np.concatenate(scores), np.concatenate(best))
+
+
+def nearest(
+    vectors: Vectors,
+    queries: Float[ndarray, "query dim"],
+    count: int,
+    places: ndarray | None = None,
+) -> Neighbours:
+    """Exact search among all vectors, or those at ascending places."""
+    total = len(vectors) if places is None else len(places)
+    found = Neighbours(
+        scores=np.empty((len(queries), 0), np.float32),
+        places=np.empty((len(queries), 0), np.int64),
+    )
+    for start in range(0, total, _BLOCK_VECTORS):
+        stop = min(start + _BLOCK_VECTORS, total)
+        block = np.arange(start, stop) if places is None else places[start:stop]
+        is_contiguous = block[-1] - block[0] + 1 == len(block)
+        # A slice is read without a copy.
+        rows = slice(block[0], block[-1] + 1) if is_contiguous else block
+        scores = queries @ vectors[rows].T
+        block_places = np.broadcast_to(block, scores.shape)
+        candidates = Neighbours(
+            np.concatenate([found.scores, scores], axis=1),
+            np.concatenate([found.places, block_places], axis=1),
+        )
+        found = _best(candidates, count)
+    padding = ((0, 0), (0, count - found.scores.shape[1]))
+    return Neighbours(
+        scores=np.pad(found.scores, padding, constant_values=-np.inf),
+        places=np.pad(found.places, padding, constant_values=-1),
+    )
+
+
+def _best(candidates: Neighbours, count: int) -> Neighbours:
+    """The `count` best of each query; ties by place, so that the result doesn't depend on blocks."""
+    scores, places = candidates
+    if scores.shape[1] > 4 * count:
+        # Sort only scores that aren't below the last one wanted, which may have many ties.
+        lowest = np.partition(scores, -count, axis=1)[:, -count]
+        width = np.count_nonzero(scores >= lowest[:, None], axis=1).max()
+        kept = np.argpartition(scores, -width, axis=1)[:, -width:]
+        scores = np.take_along_axis(scores, kept, 1)
+        places = np.take_along_axis(places, kept, 1)
+    order = np.lexsort((places, -scores), axis=1)[:, :count]
+    return Neighbours(
+        np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
+    )
 
 
 def build_faiss(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
@@ -124,20 +129,20 @@ def build_faiss(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
     if kind == "flat":
         return None
     faiss = _faiss(f"--kind={kind}")
+    index = faiss.IndexHNSWSQ(
+        vectors.shape[1],
+        faiss.ScalarQuantizer.QT_8bit,
+        _HNSW_LINKS,
+        faiss.METRIC_INNER_PRODUCT,
+    )
+    index.hnsw.efConstruction = _HNSW_EF_CONSTRUCTION
+    sample: slice | ndarray = slice(None)
+    if len(vectors) > _MAX_TRAINING:
+        random = np.random.default_rng(_TRAINING_SEED)
+        sample = np.sort(random.choice(len(vectors), _MAX_TRAINING, replace=False))
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        codes = faiss.ScalarQuantizer.QT_8bit
-        index = faiss.IndexHNSWSQ(
-            vectors.shape[1], codes, _LINKS, faiss.METRIC_INNER_PRODUCT
-        )
-        index.hnsw.efConstruction = _EF_CONSTRUCTION
-        sample: slice | ndarray = slice(None)
-        if len(vectors) > _MAX_TRAINING:
-            generator = np.random.default_rng(_SEED)
-            sample = np.sort(
-                generator.choice(len(vectors), _MAX_TRAINING, replace=False)
-            )
         index.train(vectors[sample])
         for start in range(0, len(vectors), _BLOCK_VECTORS):
             index.add(vectors[start : start + _BLOCK_VECTORS])

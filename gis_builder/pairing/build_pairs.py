@@ -20,7 +20,8 @@ from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links
-from gis_builder.detection.verdict_files import FILE, count_verdicts, read_duplicates
+from gis_builder.detection.verdict_files import FILE as VERDICTS_FILE
+from gis_builder.detection.verdict_files import count_verdicts, read_duplicates
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,
@@ -42,7 +43,9 @@ from gis_builder.settings import BuildSettings, SplitSettings, TextSettings
 from gis_builder.store import (
     DuplicateCluster,
     Grounds,
+    Issue,
     IssueRef,
+    IssueRefs,
     Kind,
     RepoOutcome,
     RepoRow,
@@ -62,36 +65,99 @@ from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
 
-_COLUMNS = [
-    "id",
-    "key",
-    "repo",
-    "number",
-    "url",
-    "text",
-    "created_at",
-    "state",
-    "labels",
-    "priority",
-]
-RENDERED_COLUMNS = pl.Schema(
-    dict.fromkeys(_COLUMNS, pl.String()) | {"number": pl.Int64()}
-)
-# The columns that are written only if the store has tickets of other trackers than GitHub.
-TICKET_COLUMNS = ("key", "priority")
+# The columns of rendered texts that are written only for tickets of other trackers than GitHub.
+_TICKET_COLUMNS = ("key", "priority")
+
+
+def build(
+    repos: Sequence[str],
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    open_github: Callable[[Store], GitHub],
+    show: RunDisplay,
+    *,
+    fresh: bool = False,
+) -> Built:
+    """Build the dataset of these repositories; if it was interrupted, a second call continues."""
+    start = time.monotonic()
+    check_apart(out, work)
+    record = settings_record(settings, crawl_record(settings))
+    check_out(out, repos, record, fresh=fresh)
+    with locked_store(work) as store:
+        show.say("crawling")
+        with open_github(store) as github:
+            rows = crawl(github, store, repos, settings, show)
+        if any(row.outcome is RepoOutcome.FAILED for row in rows):
+            raise IncompleteCrawlError(Crawled(work, rows, read_status(store)))
+        show.say("detecting duplicates")
+        detect(store, work / VERDICTS_FILE, rows, settings.detect, show)
+        show.say("making pairs")
+        statistics = assemble(store, rows, settings, out, show)
+        usage = sum(store.usage().values(), Usage())
+    show.say("auditing")
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+
+
+def pair(
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    show: RunDisplay,
+    *,
+    fresh: bool = False,
+) -> Built:
+    """Make a dataset from the crawl in `work` without requests."""
+    start = time.monotonic()
+    check_apart(out, work)
+    with locked_store(work, create=False) as store:
+        store.check_issues()
+        rows = judged_rows(store, settings.detect)
+        record = settings_record(settings, store.crawl_record())
+        check_out(out, [row.name for row in rows], record, fresh=fresh)
+        statistics = assemble(store, rows, settings, out, show)
+        usage = sum(store.usage().values(), Usage())
+    report = checked(out)
+    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+
+
+def check_out(
+    out: Path,
+    repos: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    fresh: bool,
+) -> None:
+    """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
+    run = existing_run(out, "gis")
+    if run is None or fresh:
+        return
+    saved = {
+        "settings": run.get("settings"),
+        "repositories": sorted(run.get("repositories", ())),
+    }
+    current = {"settings": settings, "repositories": sorted(set(repos))}
+    check_same_run(out, saved, current)
+
+
+def checked(out: Path) -> AuditReport:
+    """Audit the dataset and raise an error if it has leaks."""
+    report = audit(out)
+    report.check()
+    return report
 
 
 def assemble(
     store: Store,
     rows: Sequence[RepoRow],
-    verdicts: Path,
     settings: BuildSettings,
-    crawled: Mapping[str, Any],
     out: Path,
     show: RunDisplay,
 ) -> dict[str, Any]:
-    """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
+    """Make pairs from the verdicts on these repositories, write the dataset to `out`, and count."""
     seed = settings.seed
+    verdicts = store.path.with_name(VERDICTS_FILE)
     duplicates = [
         _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
     ]
@@ -141,57 +207,39 @@ def assemble(
             "negatives_with_a_pool_issue": negatives.with_single,
             **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
         },
-        run=run_record(store, rows, settings, crawled),
+        run=_run_record(store, rows, settings),
         site=store.site,
     )
 
 
 def _with_present_names(verdict: Verdict, store: Store) -> Verdict:
-    """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = [
-        IssueRef(store.full_name(repo), number) for repo, number in verdict.targets
-    ]
-    return replace(verdict, targets=tuple(targets))
+    """The verdict with the present names of the repositories of all targets: people write former ones."""
+
+    def present(refs: IssueRefs) -> IssueRefs:
+        return tuple(IssueRef(store.full_name(repo), number) for repo, number in refs)
+
+    evidence = tuple(
+        replace(item, targets=present(item.targets)) for item in verdict.evidence
+    )
+    return replace(verdict, targets=present(verdict.targets), evidence=evidence)
 
 
-def check_missing(
-    negatives: Mapping[str, int], settings: SplitSettings
-) -> dict[str, int]:
-    """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
-    missing = {split: count for split, count in negatives.items() if count}
-    if missing and settings.exact:
-        raise ConfigError(
-            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
-            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
-        )
-    return missing
-
-
-def run_record(
-    store: Store,
-    rows: Iterable[RepoRow],
-    settings: BuildSettings,
-    crawled: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
-    return {
-        "made_by": f"gis (aoe-toolkit {__version__})",
-        "settings": settings_record(settings, crawled),
-        "repositories": {
-            row.name: {"outcome": row.outcome, "full_name": row.full_name}
-            for row in rows
-        },
-        "store_sha256": store.content_hash(),
-    }
-
-
-def settings_record(
-    settings: BuildSettings, crawled: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The settings that decide a dataset's content; those of the crawl are its own record."""
-    return settings.model_dump(mode="json", exclude={"crawl"}) | {
-        "crawl": dict(crawled)
-    }
+def grounds_of(
+    duplicates: Iterable[Verdict],
+) -> dict[tuple[IssueRef, IssueRef], Grounds]:
+    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
+    grounds = {}
+    for verdict in duplicates:
+        for target in verdict.targets:
+            naming = [item for item in verdict.evidence if target in item.targets]
+            evidence = naming or verdict.evidence
+            grounds[verdict.ref, target] = Grounds(
+                relation=verdict.relation,
+                reason=verdict.reason,
+                confidence=verdict.confidence,
+                evidence=evidence[-1] if evidence else None,
+            )
+    return grounds
 
 
 def _negative_sample(
@@ -203,12 +251,13 @@ def _negative_sample(
     """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
     by_name = {row.full_name: row for row in rows}
-    sample: set[IssueRef] = set()
+    sample = set[IssueRef]()
     for repo in full_names(rows):
         order = sample_order(store, by_name[repo], settings.seed)
         refs = (IssueRef(repo, number) for number in order)
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
-        sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
+        size = negative_sample_size(counts[repo], settings.pool)
+        sample.update(islice(issues, size))
     return sample
 
 
@@ -228,28 +277,11 @@ def _render_all(
     return render_issues(shown, clusters, templates, settings)
 
 
-def grounds_of(
-    duplicates: Iterable[Verdict],
-) -> dict[tuple[IssueRef, IssueRef], Grounds]:
-    """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
-    grounds = {}
-    for verdict in duplicates:
-        for target in verdict.targets:
-            naming = [item for item in verdict.evidence if target in item.targets]
-            grounds[verdict.ref, target] = Grounds(
-                relation=verdict.relation,
-                reason=verdict.reason,
-                confidence=verdict.confidence,
-                evidence=next(reversed(naming or verdict.evidence), None),
-            )
-    return grounds
-
-
 def _linked_pairs(
     store: Store, usable: Mapping[IssueRef, object], show: RunDisplay
 ) -> set[Link]:
     """Pairs of usable issues of which one mentions the other in its thread."""
-    links: set[Link] = set()
+    links = set[Link]()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
     total = sum(map(store.count_threads, repos))
@@ -257,102 +289,60 @@ def _linked_pairs(
         store.stored_threads(repo, only_complete=False) for repo in repos
     )
     for stored in show.counted("finding mentions", threads, total):
-        if stored.ref in usable:
-            thread = github_links(stored.read(), site)
-            mentions = mentions_of(thread, store.full_name)
-            for target in mentions.intersection(usable):
-                links.add(frozenset((stored.ref, target)))
+        if stored.ref not in usable:
+            continue
+        thread = github_links(stored.read(), site)
+        for target in mentions_of(thread, store.full_name).intersection(usable):
+            links.add(frozenset((stored.ref, target)))
     return links
 
 
 def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
     """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
-    mentions: set[IssueRef] = set()
-    texts = [issue.title, issue.body, *(comment.body for comment in thread.comments)]
-    for text in texts:
+    mentions = set[IssueRef]()
+    for text in (issue.title, issue.body, *(each.body for each in thread.comments)):
         for reference in find_references(comparable(text), issue.repo):
             repo, number = reference.ref
             mentions.add(IssueRef(full_name(repo), number))
     return mentions
 
 
-def build(
-    repos: Sequence[str],
-    out: Path,
-    work: Path,
-    settings: BuildSettings,
-    open_github: Callable[[Store], GitHub],
-    show: RunDisplay,
-    *,
-    fresh: bool = False,
-) -> Built:
-    """Build the dataset of these repositories; if it was interrupted, a second call continues."""
-    start = time.monotonic()
-    crawled = crawl_record(settings)
-    check_apart(out, work)
-    check_out(out, repos, settings_record(settings, crawled), fresh=fresh)
-    with locked_store(work) as store:
-        show.say("crawling")
-        with open_github(store) as github:
-            rows = crawl(github, store, repos, settings, show)
-        if any(row.outcome is RepoOutcome.FAILED for row in rows):
-            raise IncompleteCrawlError(Crawled(work, rows, read_status(store)))
-        show.say("detecting duplicates")
-        detect(store, work / FILE, rows, settings.detect, show)
-        show.say("making pairs")
-        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
-        usage = sum(store.usage().values(), Usage())
-    show.say("auditing")
-    report = checked(out)
-    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+def check_missing(
+    negatives: Mapping[str, int], settings: SplitSettings
+) -> dict[str, int]:
+    """The number of missing negatives of each split that lacks some; raises ConfigError for exact sizes."""
+    missing = {split: count for split, count in negatives.items() if count}
+    if missing and settings.exact:
+        raise ConfigError(
+            f"split: there are not enough issues for {sum(missing.values())} negatives ({missing}); request "
+            "fewer pairs, a smaller ratio, or more issues (such as pool.per_positive=3)"
+        )
+    return missing
 
 
-def pair(
-    out: Path,
-    work: Path,
-    settings: BuildSettings,
-    show: RunDisplay,
-    *,
-    fresh: bool = False,
-) -> Built:
-    """Make a dataset from the crawl in `work` without requests."""
-    start = time.monotonic()
-    check_apart(out, work)
-    with locked_store(work, create=False) as store:
-        store.check_issues()
-        rows = judged_rows(store, settings.detect)
-        crawled = store.crawl_record()
-        names = [row.name for row in rows]
-        check_out(out, names, settings_record(settings, crawled), fresh=fresh)
-        statistics = assemble(store, rows, work / FILE, settings, crawled, out, show)
-        usage = sum(store.usage().values(), Usage())
-    report = checked(out)
-    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+def _run_record(
+    store: Store, rows: Iterable[RepoRow], settings: BuildSettings
+) -> dict[str, Any]:
+    """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
+    return {
+        "made_by": f"gis (aoe-toolkit {__version__})",
+        "settings": settings_record(settings, store.crawl_record()),
+        "repositories": {
+            row.name: {"outcome": row.outcome, "full_name": row.full_name}
+            for row in rows
+        },
+        "store_sha256": store.content_hash(),
+    }
 
 
-def check_out(
-    out: Path,
-    repos: Sequence[str],
-    settings: Mapping[str, Any],
-    *,
-    fresh: bool,
-) -> None:
-    """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
-    run = existing_run(out, "gis")
-    if run is None or fresh:
-        return
-    repositories = sorted(run.get("repositories", ()))
-    saved = {"settings": run.get("settings"), "repositories": repositories}
-    current = {"settings": settings, "repositories": sorted(set(repos))}
-    check_same_run(out, saved, current)
-
-
-def checked(out: Path) -> AuditReport:
-    """Audit the dataset and raise an error if it has leaks."""
-    report = audit(out)
-    report.check()
-    return report
+def settings_record(
+    settings: BuildSettings, crawled: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings that decide a dataset's content; those of the crawl are its own record."""
+    return settings.model_dump(mode="json", exclude={"crawl"}) | {
+        "crawl": dict(crawled)
+    }
 
 
 def render_store(
@@ -368,7 +358,6 @@ def render_store(
     counts = Counter[str]()
     repositories = store.repos()
     site = store.site
-    tickets = site.rows if isinstance(site, TicketSite) else {}
     issue_counts = {row.full_name: row.issue_count for row in repositories}
     for repo in full_names(repositories):
         issues = list(store.issues(repo))
@@ -385,25 +374,36 @@ def render_store(
                 counts["text_empty"] += 1
                 continue
             counts["written"] += 1
-            ref = issue.ref
-            key, ticket = tickets.get(ref, (str(ref), None))
-            row = {
-                "id": str(ref),
-                "key": key,
-                "repo": ref.repo,
-                "number": ref.number,
-                "url": ref.page(site),
-                "text": text,
-                "created_at": issue.created_at,
-                "state": issue.state,
-                "labels": ", ".join(issue.labels),
-                "priority": ticket.priority if ticket else "",
-            }
-            rows.append(row)
+            rows.append(_text_row(issue, text, site))
     if not rows:
         raise DataError(
             "no issue has a text; import or crawl other issues", path=store.path
         )
-    frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS)
-    save_table(out, frame if tickets else frame.drop(TICKET_COLUMNS), fresh=fresh)
+    schema = dict.fromkeys(rows[0], pl.String()) | {"number": pl.Int64()}
+    frame = pl.DataFrame(rows, schema=schema)
+    if not isinstance(site, TicketSite):
+        frame = frame.drop(_TICKET_COLUMNS)
+    save_table(out, frame, fresh=fresh)
     return counts
+
+
+def _text_row(issue: Issue, text: str, site: str) -> dict[str, str | int]:
+    """The row of an issue in a table of texts."""
+    ref = issue.ref
+    key = str(ref)
+    priority = ""
+    if isinstance(site, TicketSite) and ref in site.rows:
+        key, ticket = site.rows[ref]
+        priority = ticket.priority
+    return {
+        "id": str(ref),
+        "key": key,
+        "repo": ref.repo,
+        "number": ref.number,
+        "url": ref.page(site),
+        "text": text,
+        "created_at": issue.created_at,
+        "state": issue.state,
+        "labels": ", ".join(issue.labels),
+        "priority": priority,
+    }

@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from itertools import chain
+from math import ceil
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from llm_labeler.records import (
     CallFailed,
     Failure,
     LlmReply,
+    Prices,
     StoredAnswer,
     TokenUsage,
     content_hash,
@@ -89,9 +91,9 @@ class BatchStatus:
 
     batch_id: str
     state: str
-    tag: str = ""
-    files: tuple[str, ...] = ()
-    problems: str = ""
+    tag: str
+    files: tuple[str, ...]
+    problems: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ class ResultLine:
     """The result of one question of a batch."""
 
     custom_id: str
-    status: int | None
-    body: Any = None
+    status: int | None  # None if the question wasn't asked
+    body: Any
 
 
 class OpenAiBatches:
@@ -117,12 +119,12 @@ class OpenAiBatches:
 
     def line(self, ask: Ask) -> bytes:
         """The line of a question in the file."""
-        body = self._provider.dialect.body(ask, self._provider.dialect.form(ask))
+        dialect = self._provider.dialect
         line = {
             "custom_id": custom_id(ask.key),
             "method": "POST",
             "url": _ENDPOINT,
-            "body": body,
+            "body": dialect.body(ask, dialect.form(ask)),
         }
         return json.dumps(line, ensure_ascii=False).encode()
 
@@ -147,16 +149,14 @@ class OpenAiBatches:
             "completion_window": "24h",
             "metadata": {"tag": draft.tag},
         }
+        failed: Exception
         try:
-            return _batch_status(
-                _decoded(await self._channel.post("/batches", request))
-            )
+            response = await self._channel.post("/batches", request)
+            return _batch_status(_decoded(response))
         except RefusedCall as refused:
-            failed: Exception = await self._provider.explain(refused)
+            failed = await self._call_failure(refused)
         except (NoAnswer, BadReply) as error:
             failed = error
-        if isinstance(failed, PairkitError) and not isinstance(failed, BadReply):
-            raise failed
         batch = await self.find(draft.tag)
         if batch is not None:
             return batch
@@ -174,11 +174,16 @@ class OpenAiBatches:
         after = ""
         for _ in range(_MAX_PAGES):  # the newest batches come first
             page = _decoded(await self._get(f"/batches?limit={_PAGE}{after}"))
-            batches = _batches_of(page)
+            entries = _field(page, "data")
+            if not isinstance(entries, list):
+                raise BadReply(
+                    "the Batch API's response has no list of batches; run again to continue"
+                )
+            batches = [_batch_status(entry) for entry in entries]
             for batch in batches:
                 if batch.tag == tag:
                     return batch
-            if not batches or page.get("has_more") is not True:
+            if not batches or _field(page, "has_more") is not True:
                 return None
             after = f"&after={batches[-1].batch_id}"
         raise BadReply(
@@ -195,30 +200,37 @@ class OpenAiBatches:
     async def _get(
         self, path: str, *, timeout_s: float | None = None, most_bytes: int = _MAX_BYTES
     ) -> bytes:
-        return await self._retried(
-            lambda: self._channel.get(path, timeout_s=timeout_s, most_bytes=most_bytes)
+        get = partial(
+            self._channel.get, path, timeout_s=timeout_s, most_bytes=most_bytes
         )
+        return await self._retried(get)
 
     async def _retried(self, call: Callable[[], Awaitable[bytes]]) -> bytes:
         failed: Exception
         try:
             return await patiently(call, tries=_TRIES, pause_s=self._pause_s)
         except RefusedCall as refused:
-            if refused.refusal.status in (404, 405):
+            refusal = refused.refusal
+            if refusal.status in (404, 405):
                 raise ConfigError(
-                    f"llm {self._provider.name}: the server has no such batch, or no Batch API (HTTP"
-                    f" {refused.refusal.status}: {refused.refusal.message}); use the server and the key that"
-                    " the batch was started with, or run without --batch"
+                    f"llm {self._provider.name}: the server has no such batch or file, or no Batch API (HTTP"
+                    f" {refusal.status}: {refusal.message}); use the server and the key that the batch was"
+                    " started with, or run without --batch, with --retry-failed"
                 ) from refused
-            failed = await self._provider.explain(refused)
-            if not isinstance(failed, CallFailed):
-                raise failed from refused
+            failed = await self._call_failure(refused)
         except NoAnswer as missed:
             failed = missed
         raise RemoteError(
-            f"llm {self._provider.name}: can't reach the Batch API ({failed}); run the same command again"
-            " to continue"
+            f"llm {self._provider.name}: the Batch API failed ({failed}); fix the cause or wait, then run the"
+            " same command again to continue"
         )
+
+    async def _call_failure(self, refused: RefusedCall) -> CallFailed:
+        """The failure of one call; raises the error of a refusal that concerns all calls."""
+        failed = await self._provider.explain(refused)
+        if isinstance(failed, CallFailed):
+            return failed
+        raise failed from refused
 
 
 @dataclass(slots=True)
@@ -243,37 +255,28 @@ async def read_results(
     """Match result lines with questions; the first answer to a question counts."""
     results = BatchResults()
     fatal_statuses = set()
-
-    def charged(line: ResultLine, reply: LlmReply) -> StoredAnswer:
-        usage = reply.usage or _share(batch)
-        cost = provider.prices.cost(usage)
-        price = None if cost is None else cost * discount
-        answer = replace(reply, usage=usage)
-        stored = StoredAnswer(
-            batch.keys[line.custom_id], answer, price, reply.usage is None
-        )
-        results.charges[line.custom_id] = charge_answer(stored)
-        return stored
-
+    priced = partial(_priced, provider.prices, batch, discount)
     for line in lines:
-        if line.custom_id not in batch.keys or line.custom_id in results.answers:
+        name = line.custom_id
+        if name not in batch.keys or name in results.answers:
             continue
         try:
-            results.answers[line.custom_id] = charged(line, _reply(line, state))
-            results.failures.pop(line.custom_id, None)
+            answer = priced(name, _reply(line, state))
+            results.answers[name] = answer
+            results.charges[name] = charge_answer(answer)
+            results.failures.pop(name, None)
         except CallFailed as failed:
-            results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
+            results.failures[name] = _failure(batch, name, failed)
             if failed.maybe_billed:
-                charged(line, LlmReply("", usage=failed.usage))
+                empty = priced(name, LlmReply("", usage=failed.usage))
+                results.charges[name] = charge_answer(empty)
         except RefusedCall as refused:
             status = refused.refusal.status
             if status in fatal_statuses:
                 continue
             error = await provider.explain(refused)
             if isinstance(error, CallFailed):
-                results.failures[line.custom_id] = _failure(
-                    batch, line.custom_id, error
-                )
+                results.failures[name] = _failure(batch, name, error)
             else:  # the same error for all lines with this status
                 results.problem = error
                 fatal_statuses.add(status)
@@ -286,6 +289,24 @@ async def read_results(
     return results
 
 
+def _priced(
+    prices: Prices, batch: SubmittedBatch, discount: float, name: str, reply: LlmReply
+) -> StoredAnswer:
+    """An answer with its cost; unknown usage is charged at the question's share of the batch's bound."""
+    usage = reply.usage
+    if usage is None:
+        count = len(batch.keys)
+        usage = TokenUsage(
+            ceil(batch.max_usage.prompt_tokens / count),
+            ceil(batch.max_usage.completion_tokens / count),
+        )
+    cost = prices.cost(usage)
+    if cost is not None:
+        cost *= discount
+    answer = replace(reply, usage=usage)
+    return StoredAnswer(batch.keys[name], answer, cost, reply.usage is None)
+
+
 def read_lines(content: bytes) -> Iterator[ResultLine]:
     """The readable lines of an output or error file."""
     for text in BytesIO(content):
@@ -293,16 +314,13 @@ def read_lines(content: bytes) -> Iterator[ResultLine]:
             value = read_json(text)
         except ValueError:
             continue
-        name = value.get("custom_id") if isinstance(value, dict) else None
-        if not isinstance(name, str):
-            continue
-        response = value.get("response", ())
-        if response is None:
-            yield ResultLine(name, None)
-        elif isinstance(response, dict):
-            status = response.get("status_code")
-            if isinstance(status, int):
-                yield ResultLine(name, status, response.get("body"))
+        name = _field(value, "custom_id")
+        response = _field(value, "response")
+        status = _field(response, "status_code")
+        if not isinstance(status, int):
+            status = None
+        if isinstance(name, str):
+            yield ResultLine(name, status, _field(response, "body"))
 
 
 def _reply(line: ResultLine, state: str) -> LlmReply:
@@ -319,67 +337,47 @@ def _unasked(state: str) -> CallFailed:
     )
 
 
-def _share(batch: SubmittedBatch) -> TokenUsage:
-    """A question's share of the batch's bound, if the server reports no usage."""
-    count = len(batch.keys)
-    return TokenUsage(*(-(-tokens // count) for tokens in astuple(batch.max_usage)))
-
-
 def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
     return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)
 
 
-def _batches_of(page: dict[str, Any]) -> list[BatchStatus]:
-    entries = page.get("data")
-    if not isinstance(entries, list) or not all(
-        isinstance(entry, dict) for entry in entries
-    ):
-        raise BadReply(
-            "the Batch API's response has no list of batches; run again to continue"
-        )
-    return [_batch_status(entry) for entry in entries]
-
-
-def _batch_status(value: dict[str, Any]) -> BatchStatus:
-    metadata = value.get("metadata")
-    tag = metadata.get("tag") if isinstance(metadata, dict) else None
-    errors = value.get("errors")
-    problems = errors.get("data") if isinstance(errors, dict) else None
+def _batch_status(value: Any) -> BatchStatus:
+    tag = _field(_field(value, "metadata"), "tag")
+    problems = _field(_field(value, "errors"), "data")
     messages = []
     for problem in problems if isinstance(problems, list) else ():
-        message = problem.get("message") if isinstance(problem, dict) else None
+        message = _field(problem, "message")
         if isinstance(message, str):
             messages.append(message)
-    files = (
-        name
-        for name in ("output_file_id", "error_file_id")
-        if value.get(name) is not None
-    )
+    names = ("output_file_id", "error_file_id")
     return BatchStatus(
         batch_id=_identifier(value, "id"),
         state=_identifier(value, "status"),
         tag=tag if isinstance(tag, str) else "",
-        files=tuple(_identifier(value, name) for name in files),
+        # Some servers send an empty name for a file that doesn't exist.
+        files=tuple(_identifier(value, name) for name in names if _field(value, name)),
         problems=one_line("; ".join(messages[:3])),
     )
 
 
-def _decoded(body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer."""
+def _decoded(body: bytes) -> Any:
+    """The JSON of an answer."""
     try:
-        value = read_json(body)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
+        return read_json(body)
+    except ValueError as error:
         raise BadReply(
-            "the Batch API's response is not a usable JSON object; run again to continue"
-        )
-    return value
+            "the Batch API's response is not usable JSON; run again to continue"
+        ) from error
 
 
-def _identifier(value: dict[str, Any], name: str) -> str:
+def _field(value: Any, name: str) -> Any:
+    """A field of a JSON object; None if there is none."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _identifier(value: Any, name: str) -> str:
     """A name from the server that is safe as part of a path."""
-    identifier = value.get(name)
+    identifier = _field(value, name)
     if not isinstance(identifier, str) or not _NAME.fullmatch(identifier):
         raise BadReply(
             f"the Batch API's response has no valid {name!r}; run again to continue"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,9 +15,9 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings
 from pairkit.dataset.reading.in_memory import Source
 
-Llm: TypeAlias = str | LlmFunction
+LlmEntry: TypeAlias = LlmFunction | Mapping[str, Any]
 LlmsGiven: TypeAlias = (
-    Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]
+    str | LlmFunction | Sequence[str | LlmFunction] | Mapping[str, LlmEntry]
 )
 """Names of LLMs (`ensemble`: the papers' three), functions from prompt to answer, or both; or a mapping from
 your own names to functions and entries such as `{"kind": "openai_compatible", "model": …, "base_url": …}`."""
@@ -51,70 +51,78 @@ def read_arguments(
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < `flags`, by dotted keys; LLMs may be functions."""
     changes = dict(flags)
-    functions = {}
+    entries: dict[str, LlmEntry] = {}
     for key in ("llms", "judge.llms"):
-        named = _with_names(flags.get(key))
+        named = list(_named_llms(flags.get(key)))
         changes[key] = [name for name, _ in named] or None
-        for name, llm in named:
-            if callable(llm):
-                functions[name] = llm
-                function = llm if hasattr(llm, "__qualname__") else type(llm)
-                model = f"python:{function.__module__}.{function.__qualname__}"
-                changes |= {f"llm.{name}.kind": FUNCTION, f"llm.{name}.model": model}
-            elif llm is not None:
-                changes |= {
-                    f"llm.{name}.{field}": value for field, value in llm.items()
-                }
-    # In `below`, so that the configuration can raise the concurrency of a plain function.
-    plain = {
-        name: {"concurrency": 1} for name, llm in functions.items() if not is_async(llm)
-    }
+        _add_entries(entries, named)
+
+    functions = {}
     tree = dict(below or {})
-    tree["llm"] = {**tree.get("llm", {}), **plain}
+    tree["llm"] = dict(tree.get("llm", {}))
+    for name, entry in entries.items():
+        if isinstance(entry, Mapping):
+            fields = entry
+        else:
+            functions[name] = entry
+            fields = {"kind": FUNCTION, "model": _import_path(entry)}
+            # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
+            if not is_async(entry):
+                tree["llm"][name] = {"concurrency": 1}
+        for field, value in fields.items():
+            changes[f"llm.{name}.{field}"] = value
     merged = load_settings(
         LabelSettings, changes, below=tree, config=config, settings=settings
     )
     return merged, functions
 
 
-def _with_names(llms: Any) -> list[tuple[str, Any]]:
-    """Pair each name with its function or entry, or with None if the settings describe the LLM."""
-    if llms is None:
-        return []
-    named: list[tuple[str, Any]] = []
+def _named_llms(llms: Any) -> Iterator[tuple[str, LlmEntry | None]]:
+    """The name of each LLM with its function or entry, or with None if the settings describe the LLM."""
     if isinstance(llms, Mapping):
-        named += llms.items()
-    else:
-        is_list = isinstance(llms, Sequence) and not isinstance(llms, str)
-        for element in llms if is_list else [llms]:
-            named += _element_with_names(element)
-    described = []
-    for name, llm in named:
-        if llm is None:
+        yield from llms.items()
+    elif isinstance(llms, str):
+        names = between_commas(llms)
+        if not all(names):
+            raise ConfigError(
+                f"llm {llms!r}: expected NAME or NAME,NAME, such as chatgpt,llama"
+            )
+        for name in names:
+            yield name, None
+    elif isinstance(llms, Sequence):
+        for llm in llms:
+            yield from _named_llms(llm)
+    elif llms is not None:
+        yield getattr(llms, "__name__", type(llms).__name__), llms
+
+
+def _add_entries(
+    entries: dict[str, LlmEntry], named: Iterable[tuple[str, LlmEntry | None]]
+) -> None:
+    """Add functions and entries by name; raises ConfigError for unusable ones, and for two of one name."""
+    names = set()
+    for name, entry in named:
+        is_repeated = name in names
+        names.add(name)
+        if entry is None:
             continue
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise ConfigError(
                 f"llm: {name!r:.60} is not a name; expected letters, digits, _ and -: llm={{'mine': …}}"
             )
-        if not (callable(llm) or isinstance(llm, Mapping)):
+        if not (callable(entry) or isinstance(entry, Mapping)):
             raise ConfigError(
-                f"llm: {name!r:.60} is {type(llm).__name__}; expected a function from prompt to answer, or"
+                f"llm: {name!r:.60} is {type(entry).__name__}; expected a function from prompt to answer, or"
                 " an entry such as {'kind': 'openai_compatible', …}"
             )
-        described.append(name)
-    if len({*described}) < len(described):
-        raise ConfigError(
-            "llm: two functions have the same name; name them: llm={'one': …, 'two': …}"
-        )
-    return named
-
-
-def _element_with_names(llm: Any) -> list[tuple[str, Any]]:
-    if isinstance(llm, str):
-        parts = between_commas(llm)
-        if not all(parts):
+        # The same function may propose and judge.
+        if is_repeated or entries.setdefault(name, entry) != entry:
             raise ConfigError(
-                f"llm {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama"
+                f"llm: two LLMs are called {name}; choose another name: llm={{'mine': …}}"
             )
-        return [(part, None) for part in parts]
-    return [(getattr(llm, "__name__", type(llm).__name__), llm)]
+
+
+def _import_path(function: LlmFunction) -> str:
+    """The module and name of a function, or of the class of another callable."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"python:{named.__module__}.{named.__qualname__}"

@@ -304,6 +304,15 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     assert 1 in whole
 
 
+def test_an_epoch_starts_with_the_largest_batch():
+    for order, weights in (("proportional", [1, 1]), ("round-robin", [9, 1])):
+        # Batches of the second dataset have two rows more.
+        small, large = (batches_of(*make(40, seed=1), size) for size in (2, 4))
+        made = Mixture([small, large], weights, MixSettings(order=order))
+        for epoch in range(3):
+            assert len(made.plan(epoch)[0]) == 4
+
+
 @table(
     """
     how, weights, passes

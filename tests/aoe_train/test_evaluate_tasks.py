@@ -399,6 +399,11 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     expected = pl.DataFrame(wanted).mean().row(0, named=True)
     assert {name: found[name] for name in expected} == approx(expected)
     assert found["n"] == len(gains)
+    # A second file of the same split, of which one judgement repeats.
+    first, *others = rows
+    write_beir(tmp_path, [first, *others[:50]], "test-a")
+    write_beir(tmp_path, others, "test")
+    assert scores(tmp_path) == approx(found)
 
 
 def test_relevant_documents_are_pairs(tmp_path):
@@ -454,7 +459,7 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
             ['q0\td5\tyes'] | validation | dev\.tsv:2: expected a number as score
             ['q0\td5\tNaN'] | validation | dev\.tsv:2: expected a number as score
             ['q0\td5\t1e400'] | validation | dev\.tsv:2: expected a number as score
-            ['q0\tx\t1'] | validation | no relevant document of a query
+            ['q0\tx\t1'] | validation | no relevant document of a query of validation
             """):
         write_beir(folder, rows, "dev")
         with data_error(message):

@@ -101,6 +101,12 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
             found = searcher.nearest(vectors[:5], 10, allowed)
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
+        # All allowed vectors are far from the query.
+        far = np.sort(np.argsort(stored[:] @ vectors[0])[:101])
+        found = searcher.nearest(vectors[:1], 100, far)
+        assert (
+            found.places.tolist() == nearest(stored, vectors[:1], 100, far)[1].tolist()
+        )
     step = (ranges[1] - ranges[0]).max() / 255
     assert np.abs(stored[:] - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):

@@ -58,8 +58,11 @@ def write_tickets(path, projects=("alpha", "beta")):
     return path
 
 
-def write_repositories(root):
-    """Duplicates in `o/a` of originals in `o/b`; half name it by its former name, or in another case."""
+def write_repositories(root, *more):
+    """Duplicates in `o/a` of originals in `o/b`; half name it by its former name, or in another case.
+
+    `more` are further comments.
+    """
     named = ((number, *texts(number)) for number in ORIGINALS)
     originals = [
         issue("o/b", number, title=title, body=body) for number, title, body in named
@@ -78,6 +81,7 @@ def write_repositories(root):
             )
         )
         events.append(event("o/a", number, "closed", 25))
+    comments += more
     write_tracker(root, "o/a", issues=issues, comments=comments, events=events)
     return root
 
@@ -184,6 +188,21 @@ def test_repositories_of_github_on_request(tmp_path, work, negatives, match):
     assert gis_builder.detect(work, settings=accepted).notes() == []
     settings = accepted | {"pair.negatives": negatives, "pair.match": match}
     check_pairs(work, tmp_path / "out", "o/a", "o/b", settings)
+
+
+def test_a_pair_has_the_evidence_that_names_its_former_repository(tmp_path, work):
+    second = comment("o/a", 13, 113, "Also a duplicate of o/b#9.", day=26)
+    imported(write_repositories(tmp_path / "dump", second), work)
+    settings = {"detect.allow_cross_repository": True, "pair.match": "none"}
+    gis_builder.detect(work, settings=settings)
+    built = gis_builder.pair(work, tmp_path / "out", settings=settings)
+    rows = pl.concat(built.pairs.splits.values()).filter(label=1)
+    evidence = rows.select("number1", "number2", pl.col("evidence").struct["url"])
+    found = {
+        (min(numbers), url.partition("/13#issuecomment-")[2])
+        for *numbers, url in evidence.iter_rows()
+    }
+    assert {(3, "13"), (9, "113")} <= found
 
 
 def test_tickets_of_a_github_dump_keep_the_setting(tmp_path, work):

@@ -213,7 +213,8 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
 QUIET = {"llm": "wordnet"}
 ARGUMENTS = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
-    ({"llm": [answer, answer]}, "two functions have the same name"),
+    ({"llm": [answer, answer]}, "two LLMs are called answer"),
+    ({"llm": answer, "judges": {"answer": str}}, "two LLMs are called answer"),
     ({"llm": [3]}, "'int' is int; expected a function"),
     ({"llm": {"a b": answer}}, "'a b' is not a name"),
     ({"llm": "a,,b"}, "expected NAME or NAME,NAME"),

@@ -172,7 +172,7 @@ def test_a_batch_is_found_on_a_later_page(store, monkeypatch):
 def test_a_batch_that_the_server_does_not_know(store):
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
-    with serve() as another, config_error("has no such batch"):
+    with serve() as another, config_error("no such batch .* with retry_failed=True"):
         batch(another.base_url, store)
     assert len(store.batches()) == 1
 
@@ -227,8 +227,9 @@ def test_batches_respect_the_size_limits(store, monkeypatch):
     "page, error",
     [
         ('{"data": [{"id": "b%d", "status": "completed"}], "has_more": true}', "100 pages of batches"),
-        ('{"data": [' + "[]," * 1_000_000 + "[]]}", "not a usable JSON object"),
-        ('{"data": [3]}', "no list of batches"),
+        ('{"data": [' + "[]," * 1_000_000 + "[]]}", "not usable JSON"),
+        ('{"data": 3}', "no list of batches"),
+        ('{"data": [3]}', "no valid 'id'"),
     ],
 )  # fmt: skip
 def test_pages_and_sizes_of_lists_are_bounded(page, error, monkeypatch):
@@ -243,7 +244,17 @@ def test_pages_and_sizes_of_lists_are_bounded(page, error, monkeypatch):
         run(batches.find("label-1"))
 
 
+def test_an_empty_name_is_no_file(monkeypatch):
+    async def get(*_, **__):
+        return b'{"id": "b", "status": "completed", "output_file_id": "f", "error_file_id": ""}'
+
+    monkeypatch.setattr(Channel, "get", get)
+    batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
+    assert run(batches.status("b")).files == ("f",)
+
+
 BUSY = RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
+WRONG = RefusedCall(Refusal(400, "invalid file"), {})
 FULL = RefusedCall(Refusal(429, "Too many are enqueued."), {})
 LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
@@ -252,12 +263,14 @@ LOST = NoAnswer("timeout", "no answer", was_sent=True)
     r"""
         method, fault, times, error
         upload | BUSY | 3 | None
-        upload | BUSY | 100 | can't reach the Batch API
+        upload | BUSY | 100 | the Batch API failed .*busy
+        upload | WRONG | 1 | the Batch API failed .*invalid file\); fix the cause
         post | FULL | 1 | could be started .*Too many are enqueued\.
         # the batch is looked up
         post | LOST | 1 | None
     """,
     BUSY=BUSY,
+    WRONG=WRONG,
     FULL=FULL,
     LOST=LOST,
 )
