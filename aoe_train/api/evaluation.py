@@ -164,9 +164,13 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         chosen = tasks.read(rules, say)
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
-        gains = request.data is not None
         return evaluate_models(
-            models, chosen, resampling, gains=gains, show=show, say=say
+            models,
+            chosen,
+            resampling,
+            gains=request.data is not None,
+            show=show,
+            say=say,
         )
 
 

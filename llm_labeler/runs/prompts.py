@@ -28,7 +28,6 @@ PAPER_NAME = "paper"
 _HARDENED_NAME = "hardened"
 # Changing a template changes the keys of stored answers.
 _BUILT_IN = Path(__file__).with_name("templates")
-_TOML_KEYS = {"system", *POLARITIES}
 
 # Examples are sent with every question and cost tokens.
 _MAX_EXAMPLES = 32  # texts
@@ -68,10 +67,9 @@ class Template:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
         for example, sentences in self.examples.get(polarity, ()):
-            numbered = [
+            answer = "\n".join(
                 f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)
-            ]
-            answer = "\n".join(numbered)
+            )
             if self.name == _HARDENED_NAME:
                 answer = json.dumps({"sentences": sentences}, ensure_ascii=False)
             turns.append(self.question(example, len(sentences), polarity))
@@ -141,9 +139,8 @@ def _read_examples(path: Path, task: str) -> Examples:
     rows = read_pairs(path).rows
     half = label_scale(rows["label"]) / 2
     # A dict of sentences keeps their order, and each once.
-    by_polarity: dict[Polarity, dict[str, dict[str, None]]] = {
-        name: {} for name in POLARITIES
-    }
+    by_polarity: dict[Polarity, dict[str, dict[str, None]]]
+    by_polarity = {"positive": {}, "negative": {}}
     for row in rows.iter_rows(named=True):
         polarity: Polarity = "positive" if row["label"] > half else "negative"
         sentence = " ".join(row["text2"].split())
@@ -188,7 +185,7 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
                 " .toml file with positive and negative"
             )
     are_texts = all(isinstance(value, str) for value in table.values())
-    if not are_texts or table.keys() - _TOML_KEYS:
+    if not are_texts or table.keys() - {"system", *POLARITIES}:
         raise ConfigError(
             f"{path}: expected strings positive, negative and system; found {sorted(table)}"
         )

@@ -37,6 +37,7 @@ from pairkit.dataset.judgements import (
     AnsweredError,
     Person,
     ReviewJudgement,
+    ReviewSettings,
     ReviewStore,
 )
 from pairkit.similarity.measures import distinct_words, split_at_words
@@ -52,7 +53,6 @@ _MAX_BODY_BYTES = 16 << 10
 _CONNECTIONS = 256
 _RECEIVE_S = 30
 _STOP_S = 2
-_SCHEME = "Bearer "
 
 # Between the page's key and a number, in the keys of a turn's further answers.
 _PART = "."
@@ -172,7 +172,7 @@ def _authenticated_person(
     sent = authorization.encode("utf-8", "replace")
     matching = None
     for person in people:
-        if hmac.compare_digest(f"{_SCHEME}{person.token}".encode(), sent):
+        if hmac.compare_digest(f"Bearer {person.token}".encode(), sent):
             matching = person
     return matching
 
@@ -275,17 +275,18 @@ class ReviewerSession:
         key = sent.key
         seconds = min(sent.seconds, _MAX_S)
         for number, (pair_id, answer) in enumerate(sent.answers.items(), 1):
-            judgement = ReviewJudgement(
-                key=key,
-                pair_id=pair_id,
-                person=self._person.name,
-                answer=answer,
-                relation=sent.relation,
-                note=sent.note,
-                seconds=seconds,
-                at=now,
+            judgements.append(
+                ReviewJudgement(
+                    key=key,
+                    pair_id=pair_id,
+                    person=self._person.name,
+                    answer=answer,
+                    relation=sent.relation,
+                    note=sent.note,
+                    seconds=seconds,
+                    at=now,
+                )
             )
-            judgements.append(judgement)
             # The time of a turn is counted once.
             key = f"{sent.key}{_PART}{number}"
             seconds = 0
@@ -320,11 +321,9 @@ class ReviewerSession:
             pair.pair_id: pair.text1 if settings.is_search else pair.pair_id
             for pair in self._store.pairs.values()
         }
-        pair_ids = _pairs_of(
-            self._person.name, groups, people, seed=settings.seed, each=settings.each
-        )
+        pair_ids = _pairs_of(self._person.name, groups, people, settings)
         size = _MAX_RESULTS if settings.by_query else 1
-        turns = []
+        turns: list[list[str]] = []
         for _, group in groupby(pair_ids, key=groups.__getitem__):
             together = [*group]
             starts = range(0, len(together), size)
@@ -378,28 +377,17 @@ def _pairs_of(
     person: str,
     groups: Mapping[str, str],
     people: Sequence[str],
-    *,
-    seed: int,
-    each: int | None = None,
+    settings: ReviewSettings,
 ) -> list[str]:
-    """A person's pairs, shuffled per person; groups are kept together.
-
-    Args:
-        person: The name of the person.
-        groups: The group of each pair, by its id.
-        people: The names of all people.
-        seed: The seed of the review.
-        each: The number of people per group; they are picked by rendezvous hashing. None for all people.
-    """
+    """The ids of a person's pairs, shuffled per person; pairs of a group follow each other."""
+    seed = settings.seed
 
     def is_assigned(group: str) -> bool:
-        if each is None:
-            return True
         # Rendezvous hashing: if people are added, only the groups that they get move.
         by_hash = sorted(
             people, key=lambda name: keyed_hash(seed, "whose", group, name)
         )
-        return person in by_hash[:each]
+        return person in by_hash[: settings.each]
 
     def order(pair_id: str) -> tuple[int, int]:
         group_hash = keyed_hash(seed, "turn", person, groups[pair_id])

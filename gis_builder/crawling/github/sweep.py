@@ -57,12 +57,9 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     if tasks:
         return tasks[0]
     now = recheck(crawl, row.full_name)
-    if not now.full_name:
-        raise _inaccessible(row.full_name)
+    # Inaccessible or renamed; the next crawl looks it up again.
     if now.full_name.lower() != row.full_name.lower():
-        raise RemoteError(
-            f"{row.full_name} is now {now.full_name}: run the same command again to crawl it by this name"
-        )
+        raise RemoteError(f"{row.full_name}: {now.detail}")
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
@@ -72,12 +69,6 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     task = CrawlTask(row.full_name, "update", state=state)
     crawl.save(row.full_name, Page(tasks=[task]))
     return task
-
-
-def _inaccessible(repo: str) -> RemoteError:
-    return RemoteError(
-        f"{repo} no longer exists or is inaccessible: run the same command again"
-    )
 
 
 class _IssueList:
@@ -114,7 +105,9 @@ class _IssueList:
         """Store a page; one that lacks an issue is requested again in smaller pages."""
         repository = reply.data.get("r0")
         if repository is None:
-            raise _inaccessible(self._task.repo)
+            raise RemoteError(
+                f"{self._task.repo} no longer exists or is inaccessible: run the same command again"
+            )
         listing = repository.issues
         has_failed = any(error.needs_retry for error in reply.errors)
         if listing and not has_failed and None not in listing.nodes:
@@ -169,8 +162,9 @@ class _IssueList:
             done=not listing.page_info.has_next_page,
         )
         if not self._task.done:
-            issues = [thread.issue for thread in page.threads]
-            items = [(issue.ref, issue.updated_at) for issue in issues]
+            items = [
+                (thread.issue.ref, thread.issue.updated_at) for thread in page.threads
+            ]
             self._pages.advance(items, self._task.cursor)
         page.tasks.append(self._task)
         self._crawl.save(self._task.repo, page)

@@ -177,9 +177,10 @@ def audit_pairs(dataset: PairDataset, *, skips_bad_rows: bool = False) -> AuditR
     again = _pairs_seen_again(rows)
     listed = (*_LISTED, *_URLS) if by_page else _LISTED
     label_type = pl.Int64 if dataset.label_kind == "binary" else pl.Float32
-    bad_rows = {}
-    for reason, count, place in by_reason(join_bad_rows([dataset.bad_rows])):
-        bad_rows[reason] = AuditFinding(count, (one_line(place, 300),))
+    bad_rows = {
+        reason: AuditFinding(count, (one_line(place, 300),))
+        for reason, count, place in by_reason(join_bad_rows([dataset.bad_rows]))
+    }
     return AuditReport(
         source=dataset.source,
         splits={split: _split_report(rows) for split, rows in splits.items()},
