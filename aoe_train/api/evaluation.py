@@ -152,12 +152,13 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         columns=request.columns,
     )
     models.check()
-    row_options = {
-        "--labels": request.labels,
-        "--label-range": request.label_range,
-        "--bad-rows": None if request.bad_rows == "error" else request.bad_rows,
-    }
-    tasks.check(row_options)
+    tasks.check(
+        {
+            "--labels": request.labels,
+            "--label-range": request.label_range,
+            "--bad-rows": None if request.bad_rows == "error" else request.bad_rows,
+        }
+    )
 
     say = notes(request.progress)
     with Display(request.progress) as show:

@@ -59,10 +59,6 @@ class Template:
     system: str = ""
     examples: Examples = field(default_factory=dict)
 
-    def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
-        """The whole chat that requests `size` sentences."""
-        return (*self.opening(polarity), self.question(text, size, polarity))
-
     def opening(self, polarity: Polarity) -> tuple[Message, ...]:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
@@ -77,7 +73,7 @@ class Template:
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
-        """The last message, which has the text."""
+        """The last message, which requests `size` sentences for the text."""
         values = {
             "size": str(size),
             "text": text,

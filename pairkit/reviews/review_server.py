@@ -221,12 +221,6 @@ class ReviewerSession:
                 left.append(unanswered)
             elif all(answers[pair_id] == SKIP for pair_id in turn):
                 skipped += 1
-        seconds = [
-            judgement.seconds
-            for judgement in judgements
-            if judgement.key == _sent_key(judgement) and judgement.answer != SKIP
-        ]
-        recent = seconds[-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
@@ -237,7 +231,7 @@ class ReviewerSession:
                 "done": len(turns) - len(left) - skipped,
                 "all": len(turns),
                 "skipped": skipped,
-                "seconds_each": round(median(recent), 1) if recent else None,
+                "seconds_each": _seconds_per_turn(judgements),
             },
             "pair": self._turn_content(left[0]) if left else None,
             "last": self._last_answers(judgements),
@@ -353,6 +347,17 @@ class ReviewerSession:
             return last
         pair = self._store.pairs[first.pair_id]
         return {**last, "label": f"{pair.label:g}", "origin": pair.origin}
+
+
+def _seconds_per_turn(judgements: Sequence[ReviewJudgement]) -> float | None:
+    """The median time of the last turns that weren't skipped; the first judgement of each has its time."""
+    seconds = [
+        judgement.seconds
+        for judgement in judgements
+        if judgement.key == _sent_key(judgement) and judgement.answer != SKIP
+    ]
+    recent = seconds[-_RECENT:]
+    return round(median(recent), 1) if recent else None
 
 
 def _sent_key(judgement: ReviewJudgement) -> str:
