@@ -93,8 +93,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         purpose: Compare vectors as in an index for this purpose (group, search or match) of the task's texts;
             words don't count. Default: the model's vectors as they are.
-        against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
-            `model`.
+        against: Another model to compare with; it keeps its default prompt, whatever --prompt and
+            --prompt-name are. With `data`, `gains` then recommends whether to replace it by `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
