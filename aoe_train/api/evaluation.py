@@ -12,7 +12,7 @@ from pairkit.base.cli.options import INPUT, Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.encoding.embedders.embedder import Function
+    from aoe_train.encoding.embedders.embedder import Endpoint, Function
     from aoe_train.evaluation.evaluate_models import ModelRequest, Sizes
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
@@ -93,8 +93,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         purpose: Compare vectors as in an index for this purpose (group, search or match) of the task's texts;
             words don't count. Default: the model's vectors as they are.
-        against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
-            `model`.
+        against: Another model to compare with; it keeps its default prompt, whatever --prompt and
+            --prompt-name are. With `data`, `gains` then recommends whether to replace it by `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
         api_key_env: Environment variable with the endpoint's key. Default: OPENAI_API_KEY at OpenAI.
         against_endpoint: URL of a server with OpenAI's /embeddings that serves --against.
@@ -137,42 +137,48 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
         argument("resamples", request.resamples, int),
         argument("seed", request.seed, NonNegativeInt),
     )
-    say = notes(request.progress)
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     models = _model_request(request)
     names = request.tasks or ()
+    if isinstance(names, str):
+        names = between_commas(names)
     tasks = TaskRequest(
         suite=request.suite,
         data_dir=request.data_dir,
-        tasks=between_commas(names) if isinstance(names, str) else names,
+        tasks=names,
         data=request.data,
         reports=request.reports,
         split=request.split,
         columns=request.columns,
     )
     models.check()
-    tasks.check({"--labels": request.labels, "--label-range": request.label_range})
+    tasks.check(
+        {
+            "--labels": request.labels,
+            "--label-range": request.label_range,
+            "--bad-rows": None if request.bad_rows == "error" else request.bad_rows,
+        }
+    )
+
+    say = notes(request.progress)
     with Display(request.progress) as show:
         chosen = tasks.read(rules, say)
         for name, reason in chosen.missing.items():
             say(f"left out {name}: {reason}")
-        gains = request.data is not None
         return evaluate_models(
-            models, chosen, resampling, gains=gains, show=show, say=say
+            models,
+            chosen,
+            resampling,
+            gains=request.data is not None,
+            show=show,
+            say=say,
         )
 
 
 def _model_request(request: EvaluateRequest) -> ModelRequest:
-    from aoe_train.encoding.embedders.embedder import Endpoint
     from aoe_train.evaluation.evaluate_models import ModelRequest
     from aoe_train.settings.train_settings import Purpose, named_precision
     from pairkit.base.settings import argument
-
-    def server(url: str | None) -> Endpoint | None:
-        if url is None:
-            return None
-        key_env = request.api_key_env if url == request.endpoint else None
-        return Endpoint(url, key_env, request.plain_http)
 
     if request.api_key_env is not None and request.endpoint is None:
         raise ConfigError(
@@ -186,8 +192,8 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
     return ModelRequest(
         as_list(request.model),
         request.against,
-        endpoint=server(request.endpoint),
-        against_endpoint=server(request.against_endpoint),
+        endpoint=_server(request, request.endpoint),
+        against_endpoint=_server(request, request.against_endpoint),
         sizes=_sizes(request),
         purpose=argument("purpose", request.purpose, Purpose | None),
         prompt=request.prompt,
@@ -197,30 +203,43 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
     )
 
 
+def _server(request: EvaluateRequest, url: str | None) -> Endpoint | None:
+    """The server at a URL; only that of --endpoint gets the key."""
+    from aoe_train.encoding.embedders.embedder import Endpoint
+
+    if url is None:
+        return None
+    key_env = request.api_key_env if url == request.endpoint else None
+    return Endpoint(url, key_env, request.plain_http)
+
+
 def _sizes(request: EvaluateRequest) -> Sizes | None:
     """The requested sizes of vectors; None if no option names one."""
-    from pydantic import PositiveInt
-
     from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.model.quantization import named_quantize
-    from pairkit.base.settings import argument, between_commas, split_at_commas
-
-    def numbers(
-        name: str, values: int | Sequence[int] | str | None
-    ) -> list[int | None]:
-        if values is None:
-            return [None]
-        if isinstance(values, int):
-            values = [values]
-        counts: list[int | None]
-        counts = argument(name, split_at_commas(values), list[PositiveInt])
-        return counts
+    from pairkit.base.settings import between_commas
 
     if request.layers is None and request.dim is None and request.quantize is None:
         return None
     formats = between_commas(request.quantize) or ["float32"]
     return Sizes(
-        layers=numbers("layers", request.layers),
-        dims=numbers("dim", request.dim),
+        layers=_numbers("layers", request.layers),
+        dims=_numbers("dim", request.dim),
         formats=list(map(named_quantize, formats)),
     )
+
+
+def _numbers(
+    option: str, values: int | Sequence[int] | str | None
+) -> Sequence[int | None]:
+    """The numbers given with an option; None is the model's own number."""
+    from pydantic import PositiveInt
+
+    from pairkit.base.settings import argument, split_at_commas
+
+    if values is None:
+        return [None]
+    if isinstance(values, int):
+        values = [values]
+    numbers: list[int] = argument(option, split_at_commas(values), list[PositiveInt])
+    return numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
@@ -79,47 +79,46 @@ def export(request: ExportRequest) -> Exported:
     from pairkit.base.system.folders import check_same_run
 
     model: str | Path = argument("model", request.model, str | Path)
-    interpolate = request.interpolate
     export_format: Format = argument("format", request.format, exporting.Format)
     dtype: Dtype = argument("dtype", request.dtype, exporting.Dtype)
     exporting.check_options(export_format, dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     earlier = exported_there(folder, "export", fresh=request.fresh)
+    interpolate = request.interpolate
     if request.backbone is not None and interpolate is None:
         raise ConfigError(
             "--backbone without --interpolate has no effect; add --interpolate"
         )
-    task = None if request.data is None else PairSource(request.data).task()
-    changes = {}
-    if request.default_prompt is not None:
-        changes["default_prompt_name"] = request.default_prompt
+    task = None
+    data = None
+    if request.data is not None:
+        task = PairSource(request.data).task()
+        data = digest_of({"texts": list(task.texts), "labels": task.labels.tolist()})
 
     with Display(request.progress) as show:
-        encoder = _load(model, request.layers, show, **changes)
+        prompt = request.default_prompt
+        encoder = _load(model, request.layers, show, prompt)
         source = find_folder(model)
         merged = False
         if interpolate is not None:
             original = request.backbone or exporting.backbone_of(model, source)
             backbone = _load(original, request.layers, show)
             merged = exporting.mix(encoder, backbone, interpolate)
-        data = None
-        if task is not None:
-            pairs = {"texts": list(task.texts), "labels": task.labels.tolist()}
-            data = digest_of(pairs)
         made_of = {
             "model": digest_of(encoder.identity()),
             "format": export_format,
             "dtype": dtype,
             "interpolate": interpolate,
-            "default_prompt": request.default_prompt,
+            "default_prompt": prompt,
             "data": data,
         }
         if earlier is not None:
             check_same_run(folder, earlier["made_of"], made_of)
-            loss = earlier["loss"] and Loss(**earlier["loss"])
-            return exporting.Exported.from_facts(folder, earlier | {"loss": loss})
+            if earlier["loss"] is not None:
+                earlier["loss"] = Loss(**earlier["loss"])
+            return exporting.Exported.from_facts(folder, earlier)
         show(Progress(f"write and check {folder}"))
-        changed = (request.layers, interpolate, request.default_prompt)
+        changes = (request.layers, interpolate, prompt)
         return exporting.export(
             encoder,
             folder,
@@ -129,20 +128,27 @@ def export(request: ExportRequest) -> Exported:
             task=task,
             interpolate=interpolate,
             merged=merged,
-            keep_card=changed == (None, None, None),
+            keep_card=all(change is None for change in changes),
             made_of=made_of,
         )
 
 
 def _load(
-    model: str | Path, layers: int | None, show: Listener, **changes: Any
+    model: str | Path,
+    layers: int | None,
+    show: Listener,
+    default_prompt: str | None = None,
 ) -> Encoder:
     from aoe_train.model.encoder import Encoder
     from pairkit.base.cli.progress import stage
 
     with stage(f"load {model}", show):
         return Encoder.load(
-            model, device="cpu", precision="fp32", layers=layers, **changes
+            model,
+            device="cpu",
+            precision="fp32",
+            layers=layers,
+            default_prompt_name=default_prompt,
         )
 
 
@@ -187,9 +193,8 @@ def distill(
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.backbones.load_backbone import find_folder
-    from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
-    from pairkit.base.cli.progress import Display, stage
+    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
@@ -198,17 +203,17 @@ def distill(
     earlier = exported_there(folder, "distill", fresh=fresh)
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
+        name = "encoder"
+        source = None
+        precision = None
         if isinstance(model, str | Path):
-            source = find_folder(model)
             name = str(model)
-            with stage(f"load {model}", show):
-                encoder = Encoder.load(source, precision="fp32", inference_only=True)
-        else:
-            source = None
-            name = "encoder"
-            encoder = loaded(model, None, show, notes(progress))
+            source = find_folder(model)
+            precision = "fp32"
+        encoder = loaded(model, precision, show, notes(progress))
         full_dim = encoder.dim
-        size = full_dim if size is None else size
+        if size is None:
+            size = full_dim
         if size > full_dim:
             raise ConfigError(
                 f"--dim {size}: the model's vectors have {full_dim} numbers"

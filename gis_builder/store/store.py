@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from gis_builder.store import store_tables as tables
+from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
     GITHUB,
     Issue,
@@ -250,17 +251,17 @@ class Store(AbstractContextManager["Store"]):
                 path=self.path,
             )
 
-    def count_threads(self, repo: str) -> int:
-        """Count the stored threads, complete or not."""
-        rows = "issues WHERE repo = ? AND depth > 0 AND NOT is_pull"
-        return self._count(rows, self.full_name(repo))
+    def count_threads(self, repo: str, *, up_to: int = MAX_NUMBER) -> int:
+        """Count the stored threads, complete or not; `up_to` is the highest number to count."""
+        rows = "issues WHERE repo = ? AND number <= ? AND depth > 0 AND NOT is_pull"
+        return self._count(rows, self.full_name(repo), up_to)
 
     def count_top_ups(self, repo: str) -> int:
         """Count the incomplete nested connections."""
         return self._count("top_ups WHERE repo = ?", repo)
 
-    def _count(self, rows: str, repo: str) -> int:
-        ((count,),) = self._select(f"SELECT count(*) FROM {rows}", repo)  # noqa: S608 - constants
+    def _count(self, rows: str, *values: str | int) -> int:
+        ((count,),) = self._select(f"SELECT count(*) FROM {rows}", *values)  # noqa: S608 - constants
         return int(count)
 
     def top_ups(self, repo: str, limit: int) -> list[TopUp]:

@@ -21,13 +21,22 @@ from llm_labeler.records import (
 from llm_labeler.settings import PromptSettings
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
+from pairkit.dataset.conflicts import label_scale
 from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME = "paper"
-HARDENED_NAME = "hardened"
+_HARDENED_NAME = "hardened"
 # Changing a template changes the keys of stored answers.
 _BUILT_IN = Path(__file__).with_name("templates")
-CHANGE_WORDS: Mapping[ChangeKind, str] = {
+
+# Examples are sent with every question and cost tokens.
+_MAX_EXAMPLES = 32  # texts
+_MAX_CHARACTERS = 100_000  # of texts and sentences
+
+# Placeholders are replaced in one pass, so braces in a text are kept.
+_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
+_ADJECTIVES = {"positive": "synonymous", "negative": "antonym"}
+_CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "negation": "negation (deny it, or leave a denial out)",
     "antonym": "antonym (a word's opposite)",
     "entity": "entity (another thing of the same kind)",
@@ -37,47 +46,8 @@ CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "modality": "modality (what may be made what must be, or the like)",
 }
 
-
-# Examples are sent with every question and cost tokens.
-MAX_EXAMPLES = 32  # texts
-MAX_CHARACTERS = 100_000  # of texts and sentences
-
 # By polarity: texts with their sentences.
 Examples = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]
-
-# Placeholders are replaced in one pass, so braces in a text are kept.
-_PLACEHOLDER = re.compile(r"\{(size|text|json_text|polarity)\}")
-_ADJECTIVES = {"positive": "synonymous", "negative": "antonym"}
-_TOML_KEYS = {"system", *POLARITIES}
-
-
-def read_examples(path: Path) -> Examples:
-    """Read few-shot examples in the file's order."""
-    rows = read_pairs(path).rows
-    half = max(rows["label"], default=0) / 2
-    sentences: dict[Polarity, dict[str, dict[str, None]]] = {
-        name: {} for name in POLARITIES
-    }
-    for row in rows.iter_rows(named=True):
-        polarity: Polarity = "positive" if row["label"] > half else "negative"
-        sentence = " ".join(row["text2"].split())
-        kind = row.get("negative_kind")
-        if polarity == "negative" and kind in CHANGES:
-            sentence = f"{kind}: {sentence}"
-        sentences[polarity].setdefault(row["text1"], {})[sentence] = None
-    examples = {}
-    for polarity, by_text in sentences.items():
-        examples[polarity] = tuple((text, tuple(by_text[text])) for text in by_text)
-
-    all_examples = [*chain(*examples.values())]
-    number = len({text for text, _ in all_examples})
-    characters = sum(map(len, _parts(all_examples)))
-    if number > MAX_EXAMPLES or characters > MAX_CHARACTERS:
-        raise ConfigError(
-            f"{path}: {number:,} example texts with {characters:,} characters would be sent with every"
-            f" question; give at most {MAX_EXAMPLES} and {MAX_CHARACTERS:,} in --examples"
-        )
-    return examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +59,21 @@ class Template:
     system: str = ""
     examples: Examples = field(default_factory=dict)
 
-    def messages(self, text: str, size: int, polarity: Polarity) -> tuple[Message, ...]:
-        """The whole chat that requests `size` sentences."""
-        return (*self.opening(polarity), self.question(text, size, polarity))
-
     def opening(self, polarity: Polarity) -> tuple[Message, ...]:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
         for example, sentences in self.examples.get(polarity, ()):
-            numbered = [
+            answer = "\n".join(
                 f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)
-            ]
-            answer = "\n".join(numbered)
-            if self.name == HARDENED_NAME:
+            )
+            if self.name == _HARDENED_NAME:
                 answer = json.dumps({"sentences": sentences}, ensure_ascii=False)
             turns.append(self.question(example, len(sentences), polarity))
             turns.append(Message("assistant", answer))
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
-        """The last message, which has the text."""
+        """The last message, which requests `size` sentences for the text."""
         values = {
             "size": str(size),
             "text": text,
@@ -122,7 +87,7 @@ class Template:
 
     def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
         """Hash of everything in the chat but the text."""
-        examples = _parts(self.examples.get(polarity, ()))
+        examples = _hashed_texts(self.examples.get(polarity, ()))
         sampling = ["sample", str(sample)] if sample else []
         return content_hash(
             self.system, self.user[polarity], str(size), *examples, *sampling
@@ -134,11 +99,12 @@ class Template:
         if not self.examples:
             return ""
         examples = [*chain(*self.examples.values())]
-        return f"of {len({text for text, _ in examples})} texts, digest {content_hash(*_parts(examples))}"
+        number = len({text for text, _ in examples})
+        return f"of {number} texts, digest {content_hash(*_hashed_texts(examples))}"
 
 
-def _parts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """The texts and sentences to hash; an empty string marks the start of each text."""
+def _hashed_texts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The texts, each after an empty string and before its sentences."""
     return [part for text, sentences in examples for part in ("", text, *sentences)]
 
 
@@ -149,18 +115,51 @@ def load_template(settings: PromptSettings, task: str) -> Template:
     if name == task and prompt:
         questions = {polarity: prompt[polarity] for polarity in POLARITIES}
         template = Template(name, questions, prompt["system"])
-    elif name in (PAPER_NAME, HARDENED_NAME):
-        template = replace(
-            _from_file(_BUILT_IN / f"{name}.toml", POLARITIES), name=name
-        )
+    elif name in (PAPER_NAME, _HARDENED_NAME):
+        built_in = _from_file(_BUILT_IN / f"{name}.toml", POLARITIES)
+        template = replace(built_in, name=name)
     else:
         template = _from_file(Path(name), settings.polarities)
-    changes = "; ".join(CHANGE_WORDS[kind] for kind in settings.changes)
-    user = {}
-    for polarity, question in template.user.items():
-        user[polarity] = question.replace("{changes}", changes)
-    examples = read_examples(settings.examples) if settings.examples else {}
+    changes = "; ".join(_CHANGE_WORDS[kind] for kind in settings.changes)
+    user = {
+        polarity: question.replace("{changes}", changes)
+        for polarity, question in template.user.items()
+    }
+    examples = _read_examples(settings.examples, task) if settings.examples else {}
     return replace(template, user=user, examples=examples)
+
+
+def _read_examples(path: Path, task: str) -> Examples:
+    """Read few-shot examples in the file's order; hard negatives begin with their kind."""
+    with_kinds = TASKS[task].has_hard_negatives
+    rows = read_pairs(path).rows
+    half = label_scale(rows["label"]) / 2
+    # A dict of sentences keeps their order, and each once.
+    by_polarity: dict[Polarity, dict[str, dict[str, None]]]
+    by_polarity = {"positive": {}, "negative": {}}
+    for row in rows.iter_rows(named=True):
+        polarity: Polarity = "positive" if row["label"] > half else "negative"
+        sentence = " ".join(row["text2"].split())
+        kind = row.get("negative_kind")
+        if with_kinds and polarity == "negative" and kind in CHANGES:
+            sentence = f"{kind}: {sentence}"
+        by_polarity[polarity].setdefault(row["text1"], {})[sentence] = None
+    examples = {}
+    for polarity, by_text in by_polarity.items():
+        examples[polarity] = tuple((text, tuple(by_text[text])) for text in by_text)
+    _check_length(path, examples)
+    return examples
+
+
+def _check_length(path: Path, examples: Examples) -> None:
+    all_examples = [*chain(*examples.values())]
+    number = len({text for text, _ in all_examples})
+    characters = sum(map(len, _hashed_texts(all_examples)))
+    if number > _MAX_EXAMPLES or characters > _MAX_CHARACTERS:
+        raise ConfigError(
+            f"{path}: {number:,} example texts with {characters:,} characters would be sent with the questions;"
+            f" give at most {_MAX_EXAMPLES} and {_MAX_CHARACTERS:,} in --examples"
+        )
 
 
 def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
@@ -181,23 +180,22 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
                 f"{path}: has no {{polarity}}, so both polarities would get the same prompt; add it, or write a"
                 " .toml file with positive and negative"
             )
-    if table.keys() - _TOML_KEYS or not all(
-        isinstance(value, str) for value in table.values()
-    ):
+    are_texts = all(isinstance(value, str) for value in table.values())
+    if not are_texts or table.keys() - {"system", *POLARITIES}:
         raise ConfigError(
             f"{path}: expected strings positive, negative and system; found {sorted(table)}"
         )
-    user = {}
     for polarity in polarities:
         if polarity not in table:
             raise ConfigError(
                 f"{path}: has no {polarity} prompt; add it, or set prompt.polarities"
             )
-        user[polarity] = _checked(path, table[polarity])
+        _check_placeholders(path, table[polarity])
+    user = {polarity: table[polarity] for polarity in polarities}
     return Template(str(path), user, table.get("system", ""))
 
 
-def _checked(path: Path, template: str) -> str:
+def _check_placeholders(path: Path, template: str) -> None:
     placeholders = set(_PLACEHOLDER.findall(template))
     if placeholders.isdisjoint(("text", "json_text")):
         raise ConfigError(
@@ -207,4 +205,3 @@ def _checked(path: Path, template: str) -> str:
         raise ConfigError(
             f"{path}: has no {{size}}; add it, it is replaced by the number of sentences"
         )
-    return template

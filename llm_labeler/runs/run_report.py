@@ -268,7 +268,9 @@ def show_sentence(work: Path, sentence: str) -> Shown:
     settings = record.settings
     prompts: dict[str, list[tuple[str, str]]] = {}
     for polarity in settings.prompt.polarities:
-        messages = record.template.messages(text.text, settings.size, polarity)
+        opening = record.template.opening(polarity)
+        question = record.template.question(text.text, settings.size, polarity)
+        messages = (*opening, question)
         prompts[polarity] = [(message.role, message.content) for message in messages]
     with AnswerStore(work / STORE_FILE) as store:
         judged = next(ScreenedTexts(store, record, [text]).with_votes(), None)

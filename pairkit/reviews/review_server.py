@@ -37,6 +37,7 @@ from pairkit.dataset.judgements import (
     AnsweredError,
     Person,
     ReviewJudgement,
+    ReviewSettings,
     ReviewStore,
 )
 from pairkit.similarity.measures import distinct_words, split_at_words
@@ -47,19 +48,20 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-MAX_BODY_BYTES = 16 << 10  # of a request's body
-_SCHEME = "Bearer "
+# Limits of requests and connections.
+_MAX_BODY_BYTES = 16 << 10
 _CONNECTIONS = 256
 _RECEIVE_S = 30
 _STOP_S = 2
-_RECENT = 30  # judgements from which the speed is computed
-_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
-MAX_CHARS = 200_000  # of a text
-MAX_RESULTS = 9  # of a query at a time, as each has a number key
-# Up to this length, different words of similar texts are marked, not shared ones.
-_SHORT_CHARS = 500
+
 # Between the page's key and a number, in the keys of a turn's further answers.
 _PART = "."
+_MAX_RESULTS = 9  # of a query at a time, as each has a number key
+_MAX_S = 600.0  # cap for the time on one pair, as the person may have left
+_RECENT = 30  # judgements from which the speed is computed
+_MAX_CHARS = 200_000  # of a text
+# Up to this length, different words of similar texts are marked, not shared ones.
+_SHORT_CHARS = 500
 
 
 class ReviewServer(HttpServer):
@@ -102,8 +104,7 @@ class ReviewServer(HttpServer):
 def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     """The application. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
-    from starlette.responses import JSONResponse
-    from starlette.responses import Response as Plain
+    from starlette.responses import HTMLResponse, JSONResponse
     from starlette.routing import Route
 
     html, page_headers = html_page(__package__ or "")
@@ -114,13 +115,13 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
 
     async def home(request: Request) -> Response:
         check_own_page(request.headers, hosts, is_page=True)
-        return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
+        return HTMLResponse(html, headers=page_headers)
 
     def session_of(request: Request) -> ReviewerSession:
         """The session of the person who sent the request; refuses other pages and unknown tokens."""
         check_own_page(request.headers, hosts)
         authorization = request.headers.get("authorization", "")
-        person = authenticated_person(authorization, store.people())
+        person = _authenticated_person(authorization, store.people())
         if person is None:
             raise RefusedError(401, "this link is not valid; ask for yours again")
         return sessions.setdefault(person, ReviewerSession(store, person))
@@ -132,7 +133,7 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         act: Callable[[ReviewerSession, bytes], None], request: Request
     ) -> Response:
         session = session_of(request)
-        body = await json_body(request, MAX_BODY_BYTES, _RECEIVE_S)
+        body = await json_body(request, _MAX_BODY_BYTES, _RECEIVE_S)
         try:
             act(session, body)
         except AnsweredError as error:
@@ -164,12 +165,14 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     )
 
 
-def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:
+def _authenticated_person(
+    authorization: str, people: Sequence[Person]
+) -> Person | None:
     """The person whose token is in the header; all tokens are compared, each in constant time."""
     sent = authorization.encode("utf-8", "replace")
     matching = None
     for person in people:
-        if hmac.compare_digest(f"{_SCHEME}{person.token}".encode(), sent):
+        if hmac.compare_digest(f"Bearer {person.token}".encode(), sent):
             matching = person
     return matching
 
@@ -188,7 +191,7 @@ class SentJudgement(SentUndo):
     """The answers on a pair, or on the results of a query, as the page sends them."""
 
     answers: Annotated[
-        dict[_PairId, _Answer], Field(min_length=1, max_length=MAX_RESULTS)
+        dict[_PairId, _Answer], Field(min_length=1, max_length=_MAX_RESULTS)
     ]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
@@ -202,25 +205,22 @@ class ReviewerSession:
         self._store = store
         self._person = person
         self._settings = store.settings
-        # Of the current people only, because turns change when people are added.
-        self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}
+        self._people: list[str] = []
+        self._turns: list[list[str]] = []
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
-        turns = self._turns()
-        answer_of = {judgement.pair_id: judgement.answer for judgement in judgements}
-        left = [
-            [pair_id for pair_id in turn if pair_id not in answer_of] for turn in turns
-        ]
-        left = [pair_ids for pair_ids in left if pair_ids]
-        answers = [{answer_of.get(pair_id) for pair_id in turn} for turn in turns]
-        skipped = answers.count({SKIP})
-        recent = [
-            judgement.seconds
-            for judgement in judgements
-            if judgement.key == _sent_key(judgement) and judgement.answer != SKIP
-        ][-_RECENT:]
+        answers = {judgement.pair_id: judgement.answer for judgement in judgements}
+        left = []
+        skipped = 0
+        turns = self._current_turns()
+        for turn in turns:
+            unanswered = [pair_id for pair_id in turn if pair_id not in answers]
+            if unanswered:
+                left.append(unanswered)
+            elif all(answers[pair_id] == SKIP for pair_id in turn):
+                skipped += 1
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
@@ -231,24 +231,24 @@ class ReviewerSession:
                 "done": len(turns) - len(left) - skipped,
                 "all": len(turns),
                 "skipped": skipped,
-                "seconds_each": round(median(recent), 1) if recent else None,
+                "seconds_each": _seconds_per_turn(judgements),
             },
             "pair": self._turn_content(left[0]) if left else None,
             "last": self._last_answers(judgements),
         }
 
     def _turn_content(self, pair_ids: Sequence[str]) -> dict[str, Any]:
-        """The texts of a turn for the page: cut to `MAX_CHARS`, in pieces with a flag for marked words."""
+        """The texts of a turn for the page: cut to `_MAX_CHARS`, in pieces with a flag for marked words."""
         pairs = [self._store.pairs[pair_id] for pair_id in pair_ids]
         texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
         full_texts = [printable(text.replace("\r\n", "\n")) for text in texts]
-        shown = [text[:MAX_CHARS] for text in full_texts]
+        shown = [text[:_MAX_CHARS] for text in full_texts]
         # Words aren't marked in results, as this would favour rankings by words.
         marks = "shared"
         marked = [set[str]()] * len(shown)
         if not self._settings.by_query:
             text1, text2 = shown
-            marks, marked = marked_words(text1, text2, {*self._settings.common})
+            marks, marked = _marked_words(text1, text2, {*self._settings.common})
         contents = [
             {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
             for full, text, words in zip(full_texts, shown, marked, strict=True)
@@ -258,27 +258,32 @@ class ReviewerSession:
     def judge(self, body: bytes) -> None:
         """Save the answers of a turn, once if they are sent again; refuses pairs of others and unknown answers."""
         sent = SentJudgement.model_validate_json(body)
-        is_assigned = any({*sent.answers} <= {*turn} for turn in self._turns())
+        is_assigned = any({*sent.answers} <= {*turn} for turn in self._current_turns())
         allowed = {*self._settings.answers, UNSURE, SKIP}
         if not is_assigned or not {*sent.answers.values()} <= allowed:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        note = sent.note.encode("utf-8", "replace").decode()
-        judgements = [
-            ReviewJudgement(
-                key=f"{sent.key}{_PART}{number}" if number else sent.key,
-                pair_id=pair_id,
-                person=self._person.name,
-                answer=answer,
-                relation=sent.relation,
-                note=note,
-                seconds=0 if number else min(sent.seconds, _MAX_S),
-                at=now,
+        judgements = []
+        key = sent.key
+        seconds = min(sent.seconds, _MAX_S)
+        for number, (pair_id, answer) in enumerate(sent.answers.items(), 1):
+            judgements.append(
+                ReviewJudgement(
+                    key=key,
+                    pair_id=pair_id,
+                    person=self._person.name,
+                    answer=answer,
+                    relation=sent.relation,
+                    note=sent.note,
+                    seconds=seconds,
+                    at=now,
+                )
             )
-            for number, (pair_id, answer) in enumerate(sent.answers.items())
-        ]
+            # The time of a turn is counted once.
+            key = f"{sent.key}{_PART}{number}"
+            seconds = 0
         self._store.add(judgements)
 
     def undo(self, body: bytes) -> None:
@@ -295,11 +300,13 @@ class ReviewerSession:
         keys = [judgement.key for judgement in chosen]
         self._store.undo(self._person, *keys)
 
-    def _turns(self) -> list[list[str]]:
-        people = tuple(person.name for person in self._store.people())
-        if people not in self._turns_by_people:
-            self._turns_by_people = {people: self._turns_among(people)}
-        return self._turns_by_people[people]
+    def _current_turns(self) -> list[list[str]]:
+        """The turns, which change if people are added."""
+        people = [person.name for person in self._store.people()]
+        if people != self._people:
+            self._people = people
+            self._turns = self._turns_among(people)
+        return self._turns
 
     def _turns_among(self, people: Sequence[str]) -> list[list[str]]:
         """The ids of this person's pairs by turn; results of a query follow each other."""
@@ -308,22 +315,22 @@ class ReviewerSession:
             pair.pair_id: pair.text1 if settings.is_search else pair.pair_id
             for pair in self._store.pairs.values()
         }
-        pair_ids = pairs_of(
-            self._person.name, groups, people, seed=settings.seed, each=settings.each
-        )
-        size = MAX_RESULTS if settings.by_query else 1
-        turns = []
+        pair_ids = _pairs_of(self._person.name, groups, people, settings)
+        size = _MAX_RESULTS if settings.by_query else 1
+        turns: list[list[str]] = []
         for _, group in groupby(pair_ids, key=groups.__getitem__):
-            remaining = [*group]
-            while remaining:
-                turns.append(remaining[:size])
-                remaining = remaining[size:]
+            together = [*group]
+            starts = range(0, len(together), size)
+            turns.extend(together[start : start + size] for start in starts)
         return turns
 
     def _last_answers(
         self, judgements: Sequence[ReviewJudgement]
     ) -> dict[str, Any] | None:
-        """The last answers, with label and origin of a pair; those of a result would reveal its ranking."""
+        """The last answers; with label and origin of a judged pair.
+
+        A skipped pair may be shown again, and those of a result would reveal its ranking.
+        """
         if not judgements:
             return None
         key = _sent_key(judgements[-1])
@@ -336,10 +343,21 @@ class ReviewerSession:
             "relation": first.relation,
             "note": first.note,
         }
-        if self._settings.by_query:
+        if self._settings.by_query or first.answer == SKIP:
             return last
         pair = self._store.pairs[first.pair_id]
         return {**last, "label": f"{pair.label:g}", "origin": pair.origin}
+
+
+def _seconds_per_turn(judgements: Sequence[ReviewJudgement]) -> float | None:
+    """The median time of the last turns that weren't skipped; the first judgement of each has its time."""
+    seconds = [
+        judgement.seconds
+        for judgement in judgements
+        if judgement.key == _sent_key(judgement) and judgement.answer != SKIP
+    ]
+    recent = seconds[-_RECENT:]
+    return round(median(recent), 1) if recent else None
 
 
 def _sent_key(judgement: ReviewJudgement) -> str:
@@ -347,7 +365,7 @@ def _sent_key(judgement: ReviewJudgement) -> str:
     return judgement.key.partition(_PART)[0]
 
 
-def marked_words(
+def _marked_words(
     text1: str, text2: str, common: Set[str]
 ) -> tuple[str, list[set[str]]]:
     """The words that both texts share, or the different words of similar texts."""
@@ -360,32 +378,21 @@ def marked_words(
     return "shared", [shared - common] * 2
 
 
-def pairs_of(
+def _pairs_of(
     person: str,
     groups: Mapping[str, str],
     people: Sequence[str],
-    *,
-    seed: int,
-    each: int | None = None,
+    settings: ReviewSettings,
 ) -> list[str]:
-    """A person's pairs, shuffled per person; groups are kept together.
-
-    Args:
-        person: The name of the person.
-        groups: The group of each pair, by its id.
-        people: The names of all people.
-        seed: The seed of the review.
-        each: The number of people per group; they are picked by rendezvous hashing. None for all people.
-    """
+    """The ids of a person's pairs, shuffled per person; pairs of a group follow each other."""
+    seed = settings.seed
 
     def is_assigned(group: str) -> bool:
-        if each is None:
-            return True
         # Rendezvous hashing: if people are added, only the groups that they get move.
         by_hash = sorted(
             people, key=lambda name: keyed_hash(seed, "whose", group, name)
         )
-        return person in by_hash[:each]
+        return person in by_hash[: settings.each]
 
     def order(pair_id: str) -> tuple[int, int]:
         group_hash = keyed_hash(seed, "turn", person, groups[pair_id])

@@ -198,8 +198,9 @@ def test_evaluation_pairs_are_read_like_training_pairs(
     columns = {"text1": "a", "text2": "b", "label": "says"}
     found = evaluate(shallow, data=named.to_dicts(), columns=columns, **how)
     assert found.to_dict() == expected
-    with config_error("columns= needs data="):
-        evaluate(shallow, data_dir=".", columns=columns)
+    for name, value in {"columns": columns, "bad_rows": "skip"}.items():
+        with config_error(f"{name}= needs data="):
+            evaluate(shallow, data_dir=".", **{name: value})
 
 
 @parametrize("form", ["dataset", "csv", "mixed"])

@@ -2,13 +2,16 @@
 
 import json
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gis_builder
 import pairkit
+from gis_builder.crawling.github import sweep
 from gis_builder.crawling.github.check import recheck
 from gis_builder.crawling.github.client import HttpReply
 from gis_builder.crawling.github.fetch import Fetcher
+from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef
@@ -225,6 +228,61 @@ def test_an_update_equals_a_new_crawl(station, tmp_path, work):
     assert contents(work) == contents(tmp_path / "fresh")
 
 
+def test_issues_opened_during_an_update_do_not_count_as_gone(
+    station, tmp_path, work, monkeypatch
+):
+    crawled(station, work, strategy="all")
+    rows = station_rows()
+    late = "2021-01-02T00:00:00Z"
+    opened = issue(STATION, 1, created_at=late, updated_at=late)
+    rows["issues"] = [*rows["issues"][:-1], opened | {"number": LAST + 1}]
+    write_tracker(tmp_path / "later", STATION, **rows)
+
+    def before_it_was_opened(crawl, name):
+        now = recheck(crawl, name)
+        return replace(now, max_number=LAST, issue_count=now.issue_count - 1)
+
+    monkeypatch.setattr(sweep, "recheck", before_it_was_opened)
+    with serve(tmp_path / "later") as later:
+        ((_, warning),) = crawled(later, work, update=True).status.warnings
+    assert warning.startswith("update: 1 stored issues no longer exist")  # the last one
+
+
+def test_an_update_of_a_renamed_repository_starts_anew(tmp_path, work):
+    former, name = "acme/boat", "acme/ship"
+    write_tracker(tmp_path / "old", former, issues=[issue(former, 1)])
+    renamed = {"previous_names": [former]}
+    write_tracker(tmp_path / "new", name, renamed, issues=[issue(name, 1)])
+    with serve(tmp_path / "old") as old:
+        crawled(old, work, former, strategy="all")
+    with serve(tmp_path / "new") as new:
+        said = "acme/boat: now acme/ship.*: run the same command again"
+        with raises(gis_builder.IncompleteCrawlError, match=said):
+            crawled(new, work, former, update=True)
+        (row,) = crawled(new, work, former, update=True).repositories
+    assert row.full_name == name
+    assert threads(work) == [1, 1]
+
+
+def test_each_skipped_issue_has_a_warning(station, work, monkeypatch):
+    ask_sized = Crawl.ask_sized
+
+    def without_two_issues(crawl, size, query):
+        reply, count = ask_sized(crawl, size, query)
+        listing = getattr(reply.data.get("r0"), "issues", None)
+        for place, node in enumerate(listing.nodes if listing else ()):
+            if node.number in (8, 9):
+                listing.nodes[place] = None
+        return reply, count
+
+    monkeypatch.setattr(Crawl, "ask_sized", without_two_issues)
+    warnings = crawled(station, work, strategy="all", attempts=2).status.warnings
+    assert [words for _, words in warnings] == [
+        f"sweep: the issue after the first {listed} was skipped: the server fails on it"
+        for listed in (5, 6)
+    ]
+
+
 def test_an_update_of_an_inaccessible_repository_changes_nothing(
     station, tmp_path, work
 ):
@@ -233,7 +291,9 @@ def test_an_update_of_an_inaccessible_repository_changes_nothing(
     write_tracker(tmp_path / "other", "acme/other", issues=[])
     with (
         serve(tmp_path / "other") as gone,
-        raises(gis_builder.IncompleteCrawlError, match="is inaccessible"),
+        raises(
+            gis_builder.IncompleteCrawlError, match="no such repository, or no access"
+        ),
     ):
         crawled(gone, work, update=True)
     crawled(station, work, update=True)

@@ -158,12 +158,22 @@ def test_examples_are_messages_before_the_question(tmp_path):
         0
     ].split("\n\n")
     assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
+    (pairs,) = prompts(tmp_path / "pairs", PUMP, examples=few, polarity="negative")
+    assert '\n\n{"sentences": ["It is cold."]}\n\n' in pairs  # of no kind
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
         (_, negative) = prompts(
             tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet"
         )
         assert "\n\n1. It is cold.\n\n" in negative
+
+
+def test_examples_above_the_middle_of_their_scale_are_positive(tmp_path, out):
+    few = tmp_path / "few.csv"
+    few.write_text("text1,text2,label\nA hut.,A cabin.,2.4\nA hut.,A road.,0.2\n")
+    positive, negative = prompts(out, PUMP, examples=few)
+    assert "hut" not in positive
+    assert '["A cabin.", "A road."]' in negative
 
 
 def test_run_json_has_only_the_hash_of_examples(tmp_path, out):

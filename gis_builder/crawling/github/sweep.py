@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -38,10 +37,14 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     task = _update_task(crawl, row)
     _IssueList(crawl, task).fetch()
     fetch_top_ups(crawl, row.full_name)
-    changed = task.state["row"]
-    fresh = replace(row, **(changed | {"labels": tuple(changed["labels"])}))
+
+    changed = dict(task.state["row"])
+    changed["labels"] = tuple(changed["labels"])  # a list in the store
+    fresh = replace(row, **changed)
     page = Page(repos=[fresh], dropped=[(row.full_name, "update")])
-    gone = crawl.store.count_threads(row.full_name) - fresh.issue_count
+    # Without issues that were opened while the update ran.
+    stored = crawl.store.count_threads(row.full_name, up_to=fresh.max_number)
+    gone = stored - fresh.issue_count
     if gone > 0:  # only after a sweep, which stores all issues
         warning = f"update: {gone} stored issues no longer exist on the server; a new crawl would omit them"
         page.warnings.append((row.full_name, warning))
@@ -54,8 +57,9 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     if tasks:
         return tasks[0]
     now = recheck(crawl, row.full_name)
-    if not now.full_name:
-        raise _inaccessible(row.full_name)
+    # Inaccessible or renamed; the next crawl looks it up again.
+    if now.full_name.lower() != row.full_name.lower():
+        raise RemoteError(f"{row.full_name}: {now.detail}")
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
@@ -67,12 +71,6 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
     return task
 
 
-def _inaccessible(repo: str) -> RemoteError:
-    return RemoteError(
-        f"{repo} no longer exists or is inaccessible: run the same command again"
-    )
-
-
 class _IssueList:
     """Fetches a repository's list of issues with their threads; `total` is 0 if their number is unknown."""
 
@@ -82,8 +80,10 @@ class _IssueList:
         self._task = stored[0] if stored else start
         self._total = total
         self._size = BatchSize(crawl.settings.thread_batch)
-        # Items that change while the list is read count twice.
-        limit = min(2 * total + _GROWTH, MAX_ITEMS) if total else MAX_ITEMS
+        limit = MAX_ITEMS
+        if total:
+            # Items that change while the list is read count twice.
+            limit = min(2 * total + _GROWTH, MAX_ITEMS)
         self._pages = Pages(f"{start.repo} issues", self._task.cursor, limit=limit)
 
     def fetch(self) -> None:
@@ -97,15 +97,17 @@ class _IssueList:
                 since=task.state.get("since"),
             )
             reply, count = self._crawl.ask_sized(self._size, query)
-            self._take(reply, count)
+            self._save_reply(reply, count)
             listed = self._task.state["got"]
             self._crawl.report(task.repo, task.kind, listed, max(self._total, listed))
 
-    def _take(self, reply: HttpReply[ListingRepository], count: int) -> None:
+    def _save_reply(self, reply: HttpReply[ListingRepository], count: int) -> None:
         """Store a page; one that lacks an issue is requested again in smaller pages."""
         repository = reply.data.get("r0")
         if repository is None:
-            raise _inaccessible(self._task.repo)
+            raise RemoteError(
+                f"{self._task.repo} no longer exists or is inaccessible: run the same command again"
+            )
         listing = repository.issues
         has_failed = any(error.needs_retry for error in reply.errors)
         if listing and not has_failed and None not in listing.nodes:
@@ -116,25 +118,23 @@ class _IssueList:
             self._retry_or_skip(listing)
 
     def _save_threads(self, listing: Listing) -> None:
-        repo = self._task.repo
+        task = self._task
         page = Page()
-        items = []
         for node in filter(None, listing.nodes):
             thread, top_ups = parse_thread(node)
             ref = thread.issue.ref
-            if ref.repo.lower() != repo.lower():
-                raise BadReply(f"{repo}: the reply contains {ref}")
+            if ref.repo.lower() != task.repo.lower():
+                raise BadReply(f"{task.repo}: the reply contains {ref}")
             page.threads.append(thread)
             page.top_ups.extend(top_ups)
             page.fetched.append(ref)
-            items.append((ref.number, thread.issue.updated_at))
-        listed = self._task.state["got"] + len(items)
+        listed = task.state["got"] + len(page.threads)
         if not listing.page_info.has_next_page and listed < listing.total_count:
             warning = (
                 f"the server counts {listing.total_count} issues but returned {listed}"
             )
-            page.warnings.append((repo, f"{self._task.kind}: {warning}"))
-        self._save(page, listing, listed, items)
+            page.warnings.append((task.repo, f"{task.kind}: {warning}"))
+        self._save(page, listing, listed)
 
     def _retry_or_skip(self, listing: Listing | None) -> None:
         """Retry a page of one issue; after too many failures, skip the issue with a warning."""
@@ -151,16 +151,10 @@ class _IssueList:
             f"the issue after the first {listed} was skipped: the server fails on it"
         )
         page = Page(warnings=[(task.repo, f"{task.kind}: {warning}")])
-        self._save(page, listing, listed)
+        self._save(page, listing, listed + 1)
 
-    def _save(
-        self,
-        page: Page,
-        listing: Listing,
-        listed: int,
-        items: Sequence[tuple[int, str]] = (),
-    ) -> None:
-        """Store a page with the task after it, which has the number of issues listed so far."""
+    def _save(self, page: Page, listing: Listing, listed: int) -> None:
+        """Store a page with the task after it; `listed` counts the issues so far, also skipped ones."""
         self._task = replace(
             self._task,
             cursor=listing.page_info.end_cursor,
@@ -168,6 +162,9 @@ class _IssueList:
             done=not listing.page_info.has_next_page,
         )
         if not self._task.done:
+            items = [
+                (thread.issue.ref, thread.issue.updated_at) for thread in page.threads
+            ]
             self._pages.advance(items, self._task.cursor)
         page.tasks.append(self._task)
         self._crawl.save(self._task.repo, page)

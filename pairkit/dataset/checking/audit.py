@@ -33,9 +33,10 @@ _EXAMPLE_CHARS = 60
 # Kinds of pairs that occur several times.
 _CONTRADICTION = "contradiction"
 _REPEAT = "repeat"
-# Columns of the file that lists these.
-_LISTED = ("kind", "group", "split", "file", "row", "text1", "text2", "label")
 _TEXTS = ("text1", "text2")
+_URLS = ("url1", "url2")
+# Columns of the file that lists pairs of both kinds.
+_LISTED = ("kind", "group", "split", "file", "row", *_TEXTS, "label")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +80,20 @@ class AuditReport(Printed):
     @property
     def leaks(self) -> list[str]:
         """Descriptions of the leaks between splits."""
-        leaks = {
-            "shared issues"
-            if self.issues_by == "page"
-            else "shared texts": self.shared_issues,
-            "shared clusters": self.shared_clusters,
-            "near-identical texts": self.near_identical,
+        shared = "shared issues" if self.issues_by == "page" else "shared texts"
+        counts = {
+            shared: self.shared_issues.count,
+            "shared clusters": self.shared_clusters.count,
+            "near-identical texts": self.near_identical.count,
         }
-        return [
-            f"{finding.count} {name}"
-            for name, finding in leaks.items()
-            if finding.count
-        ]
+        return [f"{count} {name}" for name, count in counts.items() if count]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command that describes the dataset."""
-        skip = (
-            ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
-        )
-        return [("describe the dataset", ["pairs", "report", self.source, *skip])]
+        command = ["pairs", "report", self.source]
+        if self.bad_rows and not self.skips_bad_rows:
+            command += ["--bad-rows", "skip"]
+        return [("describe the dataset", command)]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
@@ -113,14 +109,14 @@ class AuditReport(Printed):
             DataError: Rows lack a text or label and are not skipped.
         """
         if self.leaks:
-            raise LeakError(
-                "leaks between splits: " + ", ".join(self.leaks), path=self.source
-            )
+            leaks = ", ".join(self.leaks)
+            raise LeakError(f"leaks between splits: {leaks}", path=self.source)
         if self.bad_rows and not self.skips_bad_rows:
-            reasons = [
-                f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
-                for reason, finding in self.bad_rows.items()
-            ]
+            reasons = []
+            for reason, finding in self.bad_rows.items():
+                (first,) = finding.examples
+                words = reason.replace("_", " ")
+                reasons.append(f"{words} in {finding.count:,} (first: {first})")
             message = f"unusable rows: {', '.join(reasons)}; fill them, drop them, {LEAVE_OUT}"
             raise DataError(message, path=self.source)
 
@@ -155,10 +151,10 @@ class AuditReport(Printed):
         }
         for reason, rows in self.bad_rows.items():
             findings[f"rows left out: {reason.replace('_', ' ')}"] = rows
-        verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
         columns = ["found", "number"]
         if any(finding.examples for finding in findings.values()):
             columns.append("such as")
+        verdict = f"LEAKS: {', '.join(self.leaks)}" if self.leaks else "no leaks"
         results = ResultTable(*columns, left=["such as"], caption=verdict)
         for name, finding in findings.items():
             first, *others = finding.examples or ("",)
@@ -172,16 +168,19 @@ class AuditReport(Printed):
 def audit_pairs(dataset: PairDataset, *, skips_bad_rows: bool = False) -> AuditReport:
     """Check pairs, which have the columns `FILE` and `ROW`."""
     typed = with_provenance(dataset).splits
-    by_page = all({"url1", "url2"} <= {*rows.columns} for rows in typed.values())
-    splits = {
-        split: _audited_columns(rows, split, by_page=by_page)
-        for split, rows in typed.items()
-    }
+    by_page = all({*_URLS} <= {*rows.columns} for rows in typed.values())
+    splits = {}
+    for split, rows in typed.items():
+        comparable = rows if by_page else rows.drop(_URLS, strict=False)
+        splits[split] = _audited_columns(comparable, split)
     rows = pl.concat(splits.values())
     again = _pairs_seen_again(rows)
-    number = pl.Int64 if dataset.label_kind == "binary" else pl.Float32
-    urls = ("url1", "url2") if by_page else ()
-    listed = again.with_columns(pl.col("label").cast(number)).select(*_LISTED, *urls)
+    listed = (*_LISTED, *_URLS) if by_page else _LISTED
+    label_type = pl.Int64 if dataset.label_kind == "binary" else pl.Float32
+    bad_rows = {
+        reason: AuditFinding(count, (one_line(place, 300),))
+        for reason, count, place in by_reason(join_bad_rows([dataset.bad_rows]))
+    }
     return AuditReport(
         source=dataset.source,
         splits={split: _split_report(rows) for split, rows in splits.items()},
@@ -190,36 +189,29 @@ def audit_pairs(dataset: PairDataset, *, skips_bad_rows: bool = False) -> AuditR
         near_identical=_near_identical(rows, equal_too=by_page),
         repeated_pairs=_finding(again, _REPEAT),
         contradictory_pairs=_finding(again, _CONTRADICTION),
-        again=listed,
         issues_by="page" if by_page else "text",
         label_kind=dataset.label_kind,
         labels=dataset.labels,
-        bad_rows={
-            reason: AuditFinding(count, (one_line(place, 300),))
-            for reason, count, place in by_reason(join_bad_rows([dataset.bad_rows]))
-        },
+        bad_rows=bad_rows,
         skips_bad_rows=skips_bad_rows,
+        again=again.select(listed).cast({"label": label_type}),
     )
 
 
-def _audited_columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
+def _audited_columns(rows: pl.DataFrame, split: str) -> pl.DataFrame:
     """Texts, label and origin of rows; and keys of texts, issues (page or text), pairs and clusters."""
-    pages = {}
-    for name in ("url1", "url2"):
-        url = pl.col(name) if by_page else pl.lit(None, pl.String)
+    origin = {}
+    for name in (*_URLS, "cluster"):
+        values = pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
         # In a merged dataset, only some rows may have a page.
-        pages[name] = _unless_blank(url)
-    has_clusters = "cluster" in rows.columns
+        origin[name] = _unless_blank(values)
     columns = rows.select(
         pl.col(_TEXTS).fill_null(""),
         pl.col("label").cast(pl.Float64),
-        **pages,
+        **origin,
         split=pl.lit(split),
         file=FILE,
         row=ROW,
-        cluster=_unless_blank(pl.col("cluster"))
-        if has_clusters
-        else pl.lit(None, pl.String),
     )
     columns = columns.with_columns(same1=same_text("text1"), same2=same_text("text2"))
     columns = columns.with_columns(
@@ -300,8 +292,8 @@ def _text_groups(rows: pl.DataFrame) -> pl.DataFrame:
 def _pairs_seen_again(rows: pl.DataFrame) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
     several = rows.filter(pl.len().over(PAIR) > 1).with_row_index("place")
-    is_contradiction = pl.when(labels_differ(label_scale(rows["label"])))
-    kind = is_contradiction.then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    differ = labels_differ(label_scale(rows["label"]))
+    kind = pl.when(differ).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
     first_place = pl.col("place").min().over(PAIR)
     by_pair = several.sort(kind, first_place, maintain_order=True)
     number = pl.struct(PAIR).rle_id().cast(pl.Int64) + 1
