@@ -105,26 +105,11 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
             say(note)
         return sources.small
     _check_sections(settings, sources)
-    train: dict[str, Examples] = {}
-    label_notes: dict[str, str] = {}
-    for name, source in sources.data.items():
-        with _named(name, sources, say) as say_named:
-            rows = _reader(name, sources, settings, say_named)(source)
-            counts = negative_counts(rows)
-            if len(counts) > 1:
-                say_named(
-                    f"{source_name(source)}: negatives: {negatives_in_words(counts)}"
-                )
-            label_notes[name] = _report_labels(rows, source, say_named)
-            if name not in sources.losses:
-                check_labels(
-                    rows, source, default_objective(settings.of(name), rows.kind)
-                )
-            train[name] = rows
+    train = _read_training_data(sources, settings, say)
     if sources.dev_data is None:
-        dev = _validation_splits(sources, settings, say)
+        dev = _read_validation_splits(sources, settings, say)
     else:
-        dev = _read_dev_data(sources.dev_data, sources, settings, label_notes, say)
+        dev = _read_dev_data(sources.dev_data, sources, settings, train, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
         expected = "there is none: give --dev-data"
@@ -134,22 +119,47 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
     return Data(train, dev)
 
 
+def _read_training_data(
+    sources: Sources, settings: TrainSettings, say: Say
+) -> dict[str, Examples]:
+    train: dict[str, Examples] = {}
+    for name, source in sources.data.items():
+        with _named(name, sources, say) as say_named:
+            rows = _reader(name, sources, settings, say_named)(source)
+            counts = negative_counts(rows)
+            if len(counts) > 1:
+                say_named(
+                    f"{source_name(source)}: negatives: {negatives_in_words(counts)}"
+                )
+            _report_labels(rows, source, say_named)
+            if name not in sources.losses:
+                check_labels(
+                    rows, source, default_objective(settings.of(name), rows.kind)
+                )
+            train[name] = rows
+    return train
+
+
 def _read_dev_data(
     dev_data: Mapping[str, Source],
     sources: Sources,
     settings: TrainSettings,
-    label_notes: Mapping[str, str],
+    train: Mapping[str, Examples],
     say: Say,
 ) -> dict[str, Examples]:
-    """The given held-out rows; `label_notes` on the training rows are not repeated."""
+    """The given held-out rows; notes on labels of the training rows are not repeated."""
     dev: dict[str, Examples] = {}
     for name, source in dev_data.items():
         with _named(name, sources, say) as say_named:
+            splits = split_names(source)
+            held_out = (split for split in ("validation", "test") if split in splits)
+            split = next(held_out, None)
+            if split == "test" and len(splits) > 1:
+                say_named(f"{source_name(source)}: has no validation split, using test")
             read = _reader(name, sources, settings, say_named)
-            split = "validation" if "validation" in split_names(source) else None
             rows = read(source, split=split, meant="rows")
-            known_note = label_notes.get(name, next(iter(label_notes.values())))
-            _report_labels(rows, source, say_named, known_note)
+            training_rows = train.get(name, next(iter(train.values())))
+            _report_labels(rows, source, say_named, training_rows)
             if reason := _not_scorable(rows):
                 message = f"{reason}; give other --dev-data, or none"
                 raise DataError(message, path=source_name(source))
@@ -157,7 +167,7 @@ def _read_dev_data(
     return dev
 
 
-def _validation_splits(
+def _read_validation_splits(
     sources: Sources, settings: TrainSettings, say: Say
 ) -> dict[str, Examples]:
     """The usable validation splits of the training data."""
@@ -185,20 +195,16 @@ def _reader(
     """A function that reads the rows of a dataset or dev set with its settings."""
     is_known = name in sources.data or name in settings.datasets
     if not is_known and not sources.several:
-        (name,) = sources.data  # a dev set with another name than the only dataset
-    of_dataset = settings.of(name)
-    data = of_dataset.data
+        # A dev set with another name than the only dataset has its settings.
+        name = next(iter(sources.data))
+    own = settings.of(name)
     columns = settings.section(name).columns
-    means_texts = of_dataset.purpose or of_dataset.preset in (
-        "simcse",
-        "simcse-paper",
-        DOMAIN,
-    )
+    means_texts = own.purpose or own.preset in ("simcse", "simcse-paper", DOMAIN)
     return partial(
         read_examples,
         columns=sources.columns if columns is None else columns,
-        rules=LabelRules(data.labels, data.label_range, data.bad_rows),
-        conflicts=data.conflicts,
+        rules=LabelRules(own.data.labels, own.data.label_range, own.data.bad_rows),
+        conflicts=own.data.conflicts,
         meant="texts" if means_texts else "rows",
         say=say,
     )
@@ -239,14 +245,13 @@ def _named(name: str, sources: Sources, say: Say) -> Iterator[Say]:
 
 
 def _report_labels(
-    rows: Examples, source: Source, say: Say, known_note: str = ""
-) -> str:
-    """Report how labels other than 0 and 1 were read, unless `known_note` has reported the same."""
+    rows: Examples, source: Source, say: Say, known: Examples | None = None
+) -> None:
+    """Report how labels other than 0 and 1 were read, unless those of `known` were read alike."""
     labels = rows.reading.labels
-    note = describe_labels(labels)
-    if labels is not None and note != known_note:
+    known_note = "" if known is None else describe_labels(known.reading.labels)
+    if labels is not None and describe_labels(labels) != known_note:
         say(f"{source_name(source)}: {labels}")
-    return note
 
 
 def _not_scorable(dev: Examples) -> str | None:
@@ -254,7 +259,5 @@ def _not_scorable(dev: Examples) -> str | None:
     if dev.kind == "single":
         return "single texts can't score a model"
     if dev.labels is not None and (dev.labels == dev.labels[0]).all():
-        return (
-            f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
-        )
+        return f"no label differs from {dev.labels[0]:g}, so there is nothing to rank"
     return None
