@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Files of up to this many bytes take milliseconds to read.
 _SMALL = 1 << 20
+# Keys of a dataset's section that have no effect on dev data.
+_FOR_TRAINING = {"weight", "batch_size", "preset", "objective"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Sources:
     data: Mapping[str, Source]
     backbone: str
     out: Path
-    dev_data: Mapping[str, Source] | None = None
+    dev_data: Mapping[str, Source] = field(default_factory=dict)
     columns: Mapping[str, str] | None = None
     revision: str | None = None
     trust_remote_code: bool = False
@@ -74,7 +76,7 @@ def checked_sources(sources: Sources, settings: TrainSettings) -> Sources:
     """Refuse missing and empty files, and read small ones, all before torch is imported."""
     if sources.judged is not None:
         _input_files(sources.judged)
-    inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
+    inputs = [*sources.data.values(), *sources.dev_data.values()]
     files_by_input = [_input_files(source) for source in inputs]
     size = sum(file.stat().st_size for files in files_by_input for file in files)
     if not all(files_by_input) or size > _SMALL:
@@ -106,10 +108,10 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         return sources.small
     _check_sections(settings, sources)
     train = _read_training_data(sources, settings, say)
-    if sources.dev_data is None:
-        dev = _read_validation_splits(sources, settings, say)
+    if sources.dev_data:
+        dev = _read_dev_data(sources, settings, train, say)
     else:
-        dev = _read_dev_data(sources.dev_data, sources, settings, train, say)
+        dev = _read_validation_splits(sources, settings, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
         expected = "there is none: give --dev-data"
@@ -141,7 +143,6 @@ def _read_training_data(
 
 
 def _read_dev_data(
-    dev_data: Mapping[str, Source],
     sources: Sources,
     settings: TrainSettings,
     train: Mapping[str, Examples],
@@ -149,7 +150,7 @@ def _read_dev_data(
 ) -> dict[str, Examples]:
     """The given held-out rows; notes on labels of the training rows are not repeated."""
     dev: dict[str, Examples] = {}
-    for name, source in dev_data.items():
+    for name, source in sources.dev_data.items():
         with _named(name, sources, say) as say_named:
             splits = split_names(source)
             held_out = (split for split in ("validation", "test") if split in splits)
@@ -212,18 +213,16 @@ def _reader(
 
 def _check_sections(settings: TrainSettings, sources: Sources) -> None:
     """Refuse settings for unknown datasets, and settings that have no effect."""
-    known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
+    known = {**sources.data, **sources.dev_data}
     for name, section in settings.datasets.items():
         if name not in known:
             raise ConfigError(
                 f"datasets.{one_line(name, 80)}: no such dataset; expected {', '.join(known)}"
             )
-        for_training = sorted(
-            section.model_fields_set & {"weight", "batch_size", "preset", "objective"}
-        )
+        for_training = section.model_fields_set & _FOR_TRAINING
         if name not in sources.data and for_training:
             raise ConfigError(
-                f"datasets.{name}.{for_training[0]}: has no effect, as {name} is only held out; expected"
+                f"datasets.{name}.{min(for_training)}: has no effect, as {name} is only held out; expected"
                 f" {', '.join(sources.data)}"
             )
         if "weight" in for_training and settings.mix.until == "once":
@@ -239,7 +238,7 @@ def _named(name: str, sources: Sources, say: Say) -> Iterator[Say]:
     try:
         yield (lambda words: say(f"{name}: {words}")) if sources.several else say
     except (ConfigError, DataError) as error:
-        if not sources.several and len(sources.dev_data or {}) < 2:
+        if not sources.several and len(sources.dev_data) < 2:
             raise
         raise type(error)(f"dataset {name}: {error}") from error
 
