@@ -75,29 +75,29 @@ class Sources:
 def checked_sources(sources: Sources, settings: TrainSettings) -> Sources:
     """Refuse missing and empty files, and read small ones, all before torch is imported."""
     if sources.judged is not None:
-        _input_files(sources.judged)
+        _input_size(sources.judged)
     inputs = [*sources.data.values(), *sources.dev_data.values()]
-    files_by_input = [_input_files(source) for source in inputs]
-    size = sum(file.stat().st_size for files in files_by_input for file in files)
-    if not all(files_by_input) or size > _SMALL:
+    sizes = [*map(_input_size, inputs)]
+    if not all(sizes) or sum(sizes) > _SMALL:
         return sources
     notes: list[str] = []
     data = read_data(sources, settings, notes.append)
     return replace(sources, small=replace(data, notes=notes))
 
 
-def _input_files(source: Source) -> list[Path]:
-    """The files of an input, none of a Hub id or rows in memory; refuses missing and empty ones."""
+def _input_size(source: Source) -> int:
+    """The bytes of an input's files, 0 for a Hub id or rows in memory; refuses missing and empty files."""
     files = files_of(source)
     if isinstance(source, str | Path) and not files:
-        if isinstance(source, str) and is_hub_name(source):
-            return []
+        if is_hub_name(source):
+            return 0
         parts_of(source)  # has a better message, but accepts names of tables
         raise DataError(no_such_file(Path(source)), path=source)
     # Some files may be empty, such as those of another split.
-    if files and not any(file.stat().st_size for file in files):
+    size = sum(file.stat().st_size for file in files)
+    if files and not size:
         raise DataError("is empty (0 bytes); expected rows", path=files[0])
-    return files
+    return size
 
 
 def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
@@ -114,10 +114,10 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         dev = _read_validation_splits(sources, settings, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
-        expected = "there is none: give --dev-data"
-        if dev:
-            expected = f"expected {', '.join(dev)}"
-        raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {expected}")
+        remedy = (
+            f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
+        )
+        raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {remedy}")
     return Data(train, dev)
 
 
@@ -153,8 +153,8 @@ def _read_dev_data(
     for name, source in sources.dev_data.items():
         with _named(name, sources, say) as say_named:
             splits = split_names(source)
-            held_out = (split for split in ("validation", "test") if split in splits)
-            split = next(held_out, None)
+            held_out = ("validation", "test")
+            split = next((each for each in held_out if each in splits), None)
             if split == "test" and len(splits) > 1:
                 say_named(f"{source_name(source)}: has no validation split, using test")
             read = _reader(name, sources, settings, say_named)

@@ -48,7 +48,8 @@ Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
 `tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
 """
-_NO_PROMPTS = "transformers.js, fastembed and onnxruntime add no prompt: put it before the text yourself."
+_NO_PROMPTS = """transformers.js, fastembed and onnxruntime add no prompt: put it before the text yourself.
+"""
 # Libraries that pool the vectors of tokens themselves.
 _POOLING_LIBRARIES = """With transformers.js:
 ```js
@@ -123,7 +124,7 @@ def graph_usage(
     )
     note = _prompts_section(settings.named_prompts)
     if note and not settings.named_prompts.around_all:
-        note += f"{_NO_PROMPTS}\n"
+        note += _NO_PROMPTS
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
     return f"{text}\n{note}{loss_section}"
 

@@ -137,8 +137,7 @@ class Ranker:
         scores = np.array(self._word_index.scores(query.text))
         if query.keyed:
             highest = self._word_index.most(query.text)
-            above_all = max(1.0, scores.max() * _KEY_FACTOR, highest)
-            scores[list(query.keyed)] = above_all
+            scores[[*query.keyed]] = max(1.0, scores.max() * _KEY_FACTOR, highest)
         if query.allowed is not None:
             is_excluded = np.ones(len(scores), bool)
             is_excluded[query.allowed] = False

@@ -138,11 +138,11 @@ class StepGraphs:
             if not may_run:
                 return None
         inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
-        step = partial(self._losses_and_gradients, inputs, shape, columns)
-        if graph is None and is_first:
-            self._seen.add(shape)
-            return self._run_first(step)
         if graph is None:
+            step = partial(self._losses_and_gradients, inputs, shape, columns)
+            if is_first:
+                self._seen.add(shape)
+                return self._run_first(step)
             graph = self._add_graph(shape, inputs, step)
         return None if graph is None else self._replay(graph, inputs)
 
@@ -265,19 +265,20 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
     settings = built.loaded.settings
     model = built.model
     run = settings.run
-    is_one_gpu = args.device.type == "cuda" and args.world_size == 1
+    is_usual = args.device.type == "cuda" and args.world_size == 1 and args.bf16
     has_other_steps = (
-        run.chunk or run.compile or run.deterministic or run.gradient_checkpointing
+        settings.optim.accumulation > 1
+        or run.chunk
+        or run.compile
+        or run.deterministic
+        or run.gradient_checkpointing
     )
     has_four_bit = settings.lora is not None and settings.lora.four_bit
-    if not run.graphs or not is_one_gpu or not args.bf16:
-        return None
-    if settings.optim.accumulation > 1 or has_other_steps or has_four_bit:
+    if not run.graphs or not is_usual or has_other_steps or has_four_bit:
         return None
     is_ours = isinstance(model.objective, Objective | MatryoshkaObjective)
-    if not is_ours or any(
-        isinstance(each, CustomObjective) for each in model.objective.modules()
-    ):
+    modules = model.objective.modules()
+    if not is_ours or any(isinstance(each, CustomObjective) for each in modules):
         return None
     dataset, *others = built.datasets
     outputs = dataset.teacher_outputs

@@ -62,12 +62,9 @@ class _DatasetResult(Printed):
         for key in ("positive", "negative", "total"):
             counts = [split[key] for split in splits.values()]
             table.add_row(key, *counts, self._sum(key))
-        long_pairs = 0.0
-        shares = []
-        for split in splits.values():
-            long_pairs += split["long_share"] * split["total"]
-            shares.append(split["long_share"])
-        shares.append(long_pairs / max(1, self._sum("total")))
+        shares = [split["long_share"] for split in splits.values()]
+        long = sum(split["long_share"] * split["total"] for split in splits.values())
+        shares.append(long / max(1, self._sum("total")))
         table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return table
 
@@ -146,7 +143,7 @@ class Built(_DatasetResult):
 
 def coverage(months: Months) -> str:
     """The events and losses of the requested hours."""
-    total: Counter[str] = Counter()
+    total = Counter[str]()
     for month in months.values():
         total["events"] += month["issue_events"]
         total["hours"] += month["hours"]

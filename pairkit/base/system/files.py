@@ -94,15 +94,13 @@ def whole_folder(out: Path) -> Iterator[Path]:
             raise
 
 
-def open_in_place(
-    path: Path, *, empty: bool = False, private: bool = False
-) -> IO[bytes]:
-    """Open a file to read and write, which is made if it is missing, for its owner only if `private`."""
+def open_in_place(path: Path, *, empty: bool = False) -> IO[bytes]:
+    """Open a file to read and write, without its content if `empty`; a missing one is made."""
     flags = os.O_CREAT | os.O_RDWR
     if empty:
         flags |= os.O_TRUNC
     with write_errors(path):
-        return os.fdopen(os.open(path, flags, 0o600 if private else 0o666), "r+b")
+        return os.fdopen(os.open(path, flags, 0o666), "r+b")
 
 
 def remove(path: Path) -> None:
