@@ -106,18 +106,17 @@ def graph_usage(
 ) -> str:
     """How to encode with a graph, and the loss by int8."""
     file_argument = ""
-    if (
-        loss is not None
-    ):  # int8: sentence-transformers looks for the name of a float32 file
+    # Libraries look for the name of a float32 graph; only int8 has a loss.
+    is_int8 = loss is not None
+    if is_int8:
         file_argument = f', model_kwargs={{"file_name": "{file}"}}'
-    has_length_1 = (
-        settings.normalize and settings.dim is None
-    )  # dim cuts vectors of length 1
+    # `dim` cuts vectors of length 1.
+    has_length_1 = settings.normalize and settings.dim is None
     text = _GRAPH_USAGE.format(
         name=name,
         file=file,
         file_argument=file_argument,
-        libraries=_pooling_libraries(name, settings, file, is_int8=loss is not None),
+        libraries=_pooling_libraries(name, settings, file, is_int8=is_int8),
         max_length=settings.max_length,
         pooling=settings.pooling,
         normalized=" and of length 1" if has_length_1 else "",
@@ -136,13 +135,11 @@ def _pooling_libraries(
     pooling = _LIBRARY_POOLINGS.get(settings.pooling)
     if pooling is None or settings.dense or settings.dim is not None:
         return ""
-    argument = ""
-    if is_int8:
-        argument = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
+    int8 = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
     return _POOLING_LIBRARIES.format(
         name=name,
         file=file,
-        argument=argument,
+        argument=int8 if is_int8 else "",
         pooling=pooling,
         normalize="true" if settings.normalize else "false",
     )

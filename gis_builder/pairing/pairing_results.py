@@ -61,7 +61,7 @@ class _DatasetResult(Printed):
         table = ResultTable("pairs", *splits, "all", title=str(self.out))
         for key in ("positive", "negative", "total"):
             counts = [split[key] for split in splits.values()]
-            table.add_row(key, *counts, self._sum(key))
+            table.add_row(key, *counts, sum(counts))
         shares = [split["long_share"] for split in splits.values()]
         long = sum(split["long_share"] * split["total"] for split in splits.values())
         shares.append(long / max(1, self._sum("total")))
