@@ -253,7 +253,7 @@ def _sources(request: TrainRequest, settings: TrainSettings) -> Sources:
         dict(sorted(data.items())),
         str(argument("backbone", request.backbone, str | Path)),
         argument("out", request.out, Path),
-        dev_data=dev_data or None,
+        dev_data=dev_data,
         columns=request.columns,
         judged=request.accept_on,
         revision=request.revision,

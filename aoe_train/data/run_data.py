@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # Files of up to this many bytes take milliseconds to read.
 _SMALL = 1 << 20
+# Keys of a dataset's section that have no effect on dev data.
+_FOR_TRAINING = {"weight", "batch_size", "preset", "objective"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Sources:
     data: Mapping[str, Source]
     backbone: str
     out: Path
-    dev_data: Mapping[str, Source] | None = None
+    dev_data: Mapping[str, Source] = field(default_factory=dict)
     columns: Mapping[str, str] | None = None
     revision: str | None = None
     trust_remote_code: bool = False
@@ -73,29 +75,29 @@ class Sources:
 def checked_sources(sources: Sources, settings: TrainSettings) -> Sources:
     """Refuse missing and empty files, and read small ones, all before torch is imported."""
     if sources.judged is not None:
-        _input_files(sources.judged)
-    inputs = [*sources.data.values(), *(sources.dev_data or {}).values()]
-    files_by_input = [_input_files(source) for source in inputs]
-    size = sum(file.stat().st_size for files in files_by_input for file in files)
-    if not all(files_by_input) or size > _SMALL:
+        _input_size(sources.judged)
+    inputs = [*sources.data.values(), *sources.dev_data.values()]
+    sizes = [*map(_input_size, inputs)]
+    if not all(sizes) or sum(sizes) > _SMALL:
         return sources
     notes: list[str] = []
     data = read_data(sources, settings, notes.append)
     return replace(sources, small=replace(data, notes=notes))
 
 
-def _input_files(source: Source) -> list[Path]:
-    """The files of an input, none of a Hub id or rows in memory; refuses missing and empty ones."""
+def _input_size(source: Source) -> int:
+    """The bytes of an input's files, 0 for a Hub id or rows in memory; refuses missing and empty files."""
     files = files_of(source)
     if isinstance(source, str | Path) and not files:
-        if isinstance(source, str) and is_hub_name(source):
-            return []
+        if is_hub_name(source):
+            return 0
         parts_of(source)  # has a better message, but accepts names of tables
         raise DataError(no_such_file(Path(source)), path=source)
     # Some files may be empty, such as those of another split.
-    if files and not any(file.stat().st_size for file in files):
+    size = sum(file.stat().st_size for file in files)
+    if files and not size:
         raise DataError("is empty (0 bytes); expected rows", path=files[0])
-    return files
+    return size
 
 
 def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
@@ -105,8 +107,24 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
             say(note)
         return sources.small
     _check_sections(settings, sources)
+    train = _read_training_data(sources, settings, say)
+    if sources.dev_data:
+        dev = _read_dev_data(sources, settings, train, say)
+    else:
+        dev = _read_validation_splits(sources, settings, say)
+    chosen = settings.mix.dev
+    if chosen is not None and chosen not in dev:
+        remedy = (
+            f"expected {', '.join(dev)}" if dev else "there is none: give --dev-data"
+        )
+        raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {remedy}")
+    return Data(train, dev)
+
+
+def _read_training_data(
+    sources: Sources, settings: TrainSettings, say: Say
+) -> dict[str, Examples]:
     train: dict[str, Examples] = {}
-    label_notes: dict[str, str] = {}
     for name, source in sources.data.items():
         with _named(name, sources, say) as say_named:
             rows = _reader(name, sources, settings, say_named)(source)
@@ -115,41 +133,34 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
                 say_named(
                     f"{source_name(source)}: negatives: {negatives_in_words(counts)}"
                 )
-            label_notes[name] = _report_labels(rows, source, say_named)
+            _report_labels(rows, source, say_named)
             if name not in sources.losses:
                 check_labels(
                     rows, source, default_objective(settings.of(name), rows.kind)
                 )
             train[name] = rows
-    if sources.dev_data is None:
-        dev = _validation_splits(sources, settings, say)
-    else:
-        dev = _read_dev_data(sources.dev_data, sources, settings, label_notes, say)
-    chosen = settings.mix.dev
-    if chosen is not None and chosen not in dev:
-        expected = "there is none: give --dev-data"
-        if dev:
-            expected = f"expected {', '.join(dev)}"
-        raise ConfigError(f"mix.dev: no dev set {one_line(chosen, 80)!r}; {expected}")
-    return Data(train, dev)
+    return train
 
 
 def _read_dev_data(
-    dev_data: Mapping[str, Source],
     sources: Sources,
     settings: TrainSettings,
-    label_notes: Mapping[str, str],
+    train: Mapping[str, Examples],
     say: Say,
 ) -> dict[str, Examples]:
-    """The given held-out rows; `label_notes` on the training rows are not repeated."""
+    """The given held-out rows; notes on labels of the training rows are not repeated."""
     dev: dict[str, Examples] = {}
-    for name, source in dev_data.items():
+    for name, source in sources.dev_data.items():
         with _named(name, sources, say) as say_named:
+            splits = split_names(source)
+            held_out = ("validation", "test")
+            split = next((each for each in held_out if each in splits), None)
+            if split == "test" and len(splits) > 1:
+                say_named(f"{source_name(source)}: has no validation split, using test")
             read = _reader(name, sources, settings, say_named)
-            split = "validation" if "validation" in split_names(source) else None
             rows = read(source, split=split, meant="rows")
-            known_note = label_notes.get(name, next(iter(label_notes.values())))
-            _report_labels(rows, source, say_named, known_note)
+            training_rows = train.get(name, next(iter(train.values())))
+            _report_labels(rows, source, say_named, training_rows)
             if reason := _not_scorable(rows):
                 message = f"{reason}; give other --dev-data, or none"
                 raise DataError(message, path=source_name(source))
@@ -157,7 +168,7 @@ def _read_dev_data(
     return dev
 
 
-def _validation_splits(
+def _read_validation_splits(
     sources: Sources, settings: TrainSettings, say: Say
 ) -> dict[str, Examples]:
     """The usable validation splits of the training data."""
@@ -185,20 +196,16 @@ def _reader(
     """A function that reads the rows of a dataset or dev set with its settings."""
     is_known = name in sources.data or name in settings.datasets
     if not is_known and not sources.several:
-        (name,) = sources.data  # a dev set with another name than the only dataset
-    of_dataset = settings.of(name)
-    data = of_dataset.data
+        # A dev set with another name than the only dataset has its settings.
+        name = next(iter(sources.data))
+    own = settings.of(name)
     columns = settings.section(name).columns
-    means_texts = of_dataset.purpose or of_dataset.preset in (
-        "simcse",
-        "simcse-paper",
-        DOMAIN,
-    )
+    means_texts = own.purpose or own.preset in ("simcse", "simcse-paper", DOMAIN)
     return partial(
         read_examples,
         columns=sources.columns if columns is None else columns,
-        rules=LabelRules(data.labels, data.label_range, data.bad_rows),
-        conflicts=data.conflicts,
+        rules=LabelRules(own.data.labels, own.data.label_range, own.data.bad_rows),
+        conflicts=own.data.conflicts,
         meant="texts" if means_texts else "rows",
         say=say,
     )
@@ -206,18 +213,16 @@ def _reader(
 
 def _check_sections(settings: TrainSettings, sources: Sources) -> None:
     """Refuse settings for unknown datasets, and settings that have no effect."""
-    known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
+    known = {**sources.data, **sources.dev_data}
     for name, section in settings.datasets.items():
         if name not in known:
             raise ConfigError(
                 f"datasets.{one_line(name, 80)}: no such dataset; expected {', '.join(known)}"
             )
-        for_training = sorted(
-            section.model_fields_set & {"weight", "batch_size", "preset", "objective"}
-        )
+        for_training = section.model_fields_set & _FOR_TRAINING
         if name not in sources.data and for_training:
             raise ConfigError(
-                f"datasets.{name}.{for_training[0]}: has no effect, as {name} is only held out; expected"
+                f"datasets.{name}.{min(for_training)}: has no effect, as {name} is only held out; expected"
                 f" {', '.join(sources.data)}"
             )
         if "weight" in for_training and settings.mix.until == "once":
@@ -233,20 +238,19 @@ def _named(name: str, sources: Sources, say: Say) -> Iterator[Say]:
     try:
         yield (lambda words: say(f"{name}: {words}")) if sources.several else say
     except (ConfigError, DataError) as error:
-        if not sources.several and len(sources.dev_data or {}) < 2:
+        if not sources.several and len(sources.dev_data) < 2:
             raise
         raise type(error)(f"dataset {name}: {error}") from error
 
 
 def _report_labels(
-    rows: Examples, source: Source, say: Say, known_note: str = ""
-) -> str:
-    """Report how labels other than 0 and 1 were read, unless `known_note` has reported the same."""
+    rows: Examples, source: Source, say: Say, known: Examples | None = None
+) -> None:
+    """Report how labels other than 0 and 1 were read, unless those of `known` were read alike."""
     labels = rows.reading.labels
-    note = describe_labels(labels)
-    if labels is not None and note != known_note:
+    known_note = "" if known is None else describe_labels(known.reading.labels)
+    if labels is not None and describe_labels(labels) != known_note:
         say(f"{source_name(source)}: {labels}")
-    return note
 
 
 def _not_scorable(dev: Examples) -> str | None:
@@ -254,7 +258,5 @@ def _not_scorable(dev: Examples) -> str | None:
     if dev.kind == "single":
         return "single texts can't score a model"
     if dev.labels is not None and (dev.labels == dev.labels[0]).all():
-        return (
-            f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
-        )
+        return f"no label differs from {dev.labels[0]:g}, so there is nothing to rank"
     return None

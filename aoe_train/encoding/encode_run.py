@@ -35,7 +35,7 @@ from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, sha256, whole_file, write_errors
+from pairkit.base.system.files import open_in_place, sha256, whole_file, write_errors
 from pairkit.base.system.folders import differing
 from pairkit.base.system.text_lines import no_such_file
 
@@ -171,7 +171,7 @@ def _input_file(unfinished: PartialOutput, path: str | Path) -> Path:
     if str(path) != _STDIN:
         return Path(path)
     copy = unfinished.folder / "stdin.txt"
-    with write_errors(copy), open_own(copy, "wb") as file:
+    with write_errors(copy), open_in_place(copy, empty=True) as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return copy
 

@@ -36,7 +36,12 @@ from aoe_train.model.quantization import (
 )
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, whole_file, write_errors, write_json
+from pairkit.base.system.files import (
+    open_in_place,
+    whole_file,
+    write_errors,
+    write_json,
+)
 from pairkit.base.system.folders import (
     REPLACE,
     check_same_run,
@@ -74,7 +79,10 @@ class PartialOutput:
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
-        with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
+        with (
+            write_errors(self.vectors),
+            open_in_place(self.vectors, empty=True) as file,
+        ):
             _write_header(file, _ITEM, texts, dim)
         self._save(PartialState(made_of, texts, dim))
         self.is_resumable = True
@@ -82,7 +90,7 @@ class PartialOutput:
     def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
         stored = self.state.done
-        with write_errors(self.vectors), open_own(self.vectors) as file:
+        with write_errors(self.vectors), open_in_place(self.vectors) as file:
             np.lib.format.read_magic(file)
             np.lib.format.read_array_header_1_0(file)
             file.truncate(file.tell() + stored * self.state.dim * _ITEM.itemsize)

@@ -33,8 +33,7 @@ from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("{name}", backend="onnx"{file_argument})
 ```
-{js_usage}fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
-With onnxruntime:
+{libraries}With onnxruntime:
 ```python
 import onnxruntime
 from transformers import AutoTokenizer
@@ -49,19 +48,18 @@ Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
 `tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
 """
-_JS_USAGE = """With transformers.js:
+_NO_PROMPTS = """transformers.js, fastembed and onnxruntime add no prompt: put it before the text yourself.
+"""
+# Libraries that pool the vectors of tokens themselves.
+_POOLING_LIBRARIES = """With transformers.js:
 ```js
 const embed = await pipeline("feature-extraction", "{name}"{argument});
 const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize}}});
 ```
+fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"` and the same pooling) reads the same files.
 """
-# transformers.js' names of the poolings that it has.
-_JS_POOLINGS = {
-    "avg": "mean",
-    "first-last-avg": "mean",
-    "cls": "cls",
-    "last": "last_token",
-}
+# Their names of poolings. Not `last`: they would take the last token of padded texts, which is padding.
+_LIBRARY_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls"}
 
 
 def exported_card_head(
@@ -69,16 +67,15 @@ def exported_card_head(
 ) -> str:
     """The metadata and title of an exported model's card, with metadata of the `source` model's card."""
     about = {} if source is None else _metadata(source)
-    base = about.get("base_model")
-    yaml = card_head(
+    metadata = card_head(
         name,
         tags=[*_TAGS, *tags],
-        license_id=str(about.get("license") or "unknown"),
+        license_id=about.get("license") or "unknown",
         language=_strings(about.get("language")),
-        base_model=base if isinstance(base, str) else None,
+        base_model=about.get("base_model"),
         datasets=_strings(about.get("datasets")),
     )
-    return f"{yaml}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
+    return f"{metadata}# {name}\nText embeddings of {dim} dimensions, exported by aoe-toolkit.\n"
 
 
 def mix_note(share: float | None) -> str:
@@ -86,26 +83,6 @@ def mix_note(share: float | None) -> str:
     if share is None:
         return ""
     return f"Weights: {share:g} x trained + {1 - share:g} x backbone (WiSE-FT, arXiv 2109.01903).\n"
-
-
-def _strings(value: object) -> list[str]:
-    """A metadata value as a list; it may be one word or several."""
-    if isinstance(value, str):
-        return [value]
-    return [str(item) for item in value] if isinstance(value, list) else []
-
-
-def _metadata(card: Path) -> dict[str, Any]:
-    """A card's metadata; empty if there is no card, or if its YAML is invalid."""
-    from huggingface_hub import ModelCard
-
-    if not card.is_file():
-        return {}
-    try:
-        data = ModelCard.load(card, ignore_metadata_errors=True).data
-        return dict(data.to_dict())
-    except (OSError, ValueError, TypeError):
-        return {}
 
 
 def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
@@ -129,36 +106,62 @@ def graph_usage(
 ) -> str:
     """How to encode with a graph, and the loss by int8."""
     file_argument = ""
-    js_argument = ""
-    if loss is not None:  # libraries look for another name than that of an int8 file
+    # Libraries look for the name of a float32 graph; only int8 has a loss.
+    is_int8 = loss is not None
+    if is_int8:
         file_argument = f', model_kwargs={{"file_name": "{file}"}}'
-        js_argument = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
-
-    # transformers.js pools itself, and can't pool like all models.
-    js_usage = ""
-    js_pooling = _JS_POOLINGS.get(settings.pooling)
-    if js_pooling is not None and not settings.dense and settings.dim is None:
-        js_usage = _JS_USAGE.format(
-            name=name,
-            argument=js_argument,
-            pooling=js_pooling,
-            normalize="true" if settings.normalize else "false",
-        )
-
+    # `dim` cuts vectors of length 1.
+    has_length_1 = settings.normalize and settings.dim is None
     text = _GRAPH_USAGE.format(
         name=name,
         file=file,
         file_argument=file_argument,
-        js_usage=js_usage,
+        libraries=_pooling_libraries(name, settings, file, is_int8=is_int8),
         max_length=settings.max_length,
         pooling=settings.pooling,
-        normalized=" and of length 1" if settings.normalize else "",
+        normalized=" and of length 1" if has_length_1 else "",
     )
     note = _prompts_section(settings.named_prompts)
     if note and not settings.named_prompts.around_all:
-        note += "With onnxruntime, add the prompt before the text yourself.\n"
+        note += _NO_PROMPTS
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
     return f"{text}\n{note}{loss_section}"
+
+
+def _pooling_libraries(
+    name: str, settings: EncoderSettings, file: str, *, is_int8: bool
+) -> str:
+    """How to encode with libraries that pool themselves; empty if they can't do what the model does."""
+    pooling = _LIBRARY_POOLINGS.get(settings.pooling)
+    if pooling is None or settings.dense or settings.dim is not None:
+        return ""
+    int8 = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}'
+    return _POOLING_LIBRARIES.format(
+        name=name,
+        file=file,
+        argument=int8 if is_int8 else "",
+        pooling=pooling,
+        normalize="true" if settings.normalize else "false",
+    )
+
+
+def _metadata(card: Path) -> dict[str, Any]:
+    """A card's metadata; empty if there is no card, or if its YAML is invalid."""
+    from huggingface_hub import metadata_load
+
+    if not card.is_file():
+        return {}
+    try:
+        return metadata_load(card) or {}
+    except Exception:  # noqa: BLE001 - of a YAML library that we don't import
+        return {}
+
+
+def _strings(value: object) -> list[str]:
+    """A metadata value as a list; it may be one word or several."""
+    if isinstance(value, str):
+        return [value]
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 def _prompts_section(prompts: NamedPrompts) -> str:

@@ -39,7 +39,7 @@ def card_head(
     tags: Iterable[str],
     license_id: str,
     language: Iterable[str],
-    base_model: str | None,
+    base_model: str | list[str] | None,
     datasets: Iterable[str],
     results: Iterable[EvalResult] = (),
 ) -> str:

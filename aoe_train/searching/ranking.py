@@ -17,6 +17,7 @@ from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import Vectors
 from aoe_train.searching.index_rows import WORDS, IndexManifest
 from aoe_train.searching.nearest import Searcher, read_faiss
+from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument
 from pairkit.similarity.bm25 import Bm25, Scores, best
 
@@ -26,16 +27,13 @@ if TYPE_CHECKING:
     Rows = Int[ndarray, " row"]
 
 By = Literal["both", "model", "words"]
-_KEY_FACTOR = 1.01  # of a row with the query as its key: its score, relative to the best one by words
+# The score of a row with the query as its key, relative to the best score by words.
+_KEY_FACTOR = 1.01
 _MIN_CANDIDATES = 200  # of each ranking
 
 
 class SearchQuery(NamedTuple):
-    """The checked arguments of `SearchIndex.search`, and what follows from them and the index.
-
-    Rows of `keyed` have the text as their key: they come first if words count, and vectors, which blur keys,
-    have no weight.
-    """
+    """The checked arguments of `SearchIndex.search`, and the rows that they select in an index."""
 
     text: str
     vector: Float[ndarray, " dim"] | None  # None by words
@@ -44,7 +42,10 @@ class SearchQuery(NamedTuple):
     weight: float | None = None  # of vectors; None for the index's own
     where: Mapping[str, Any] | None = None
     before: Mapping[str, Any] | None = None
-    allowed: Rows | None = None  # ascending, of the filters; None for all
+    # The rows that pass `where` and `before`, ascending; None for all.
+    allowed: Rows | None = None
+    # The rows with the text as their key. If words count, they come first, and vectors have no weight, because
+    # they blur keys.
     keyed: Sequence[int] = ()
 
 
@@ -77,7 +78,7 @@ class Ranker:
         return Bm25.load(self.folder / WORDS, len(self.vectors))
 
     def ranked(self, queries: Sequence[SearchQuery]) -> list[RankedRows]:
-        """The best rows of each query; ties are in index order."""
+        """The best rows of each query; equal scores are ordered by cosine, then as in the index."""
         nearest = self._nearest(queries)
         return [
             self._best(query, nearest.get(number))
@@ -85,19 +86,20 @@ class Ranker:
         ]
 
     def _nearest(self, queries: Sequence[SearchQuery]) -> dict[int, RankedRows]:
-        """The nearest rows of each query by vectors; queries without filters share a pass over the vectors."""
-        groups = defaultdict[tuple[int, int | None], dict[int, ndarray]](dict)
+        """The nearest rows to each vector, by the number of its query."""
+        # Queries without filters share a pass over the vectors; each of the others has its own.
+        passes = defaultdict[tuple[int, int | None], dict[int, ndarray]](dict)
         for number, query in enumerate(queries):
             if query.vector is not None:
                 count = num_candidates(query.by, query.top)
-                alone = None if query.allowed is None else number
-                groups[count, alone][number] = query.vector
+                filtered = None if query.allowed is None else number
+                passes[count, filtered][number] = query.vector
         nearest = {}
-        for (count, alone), vectors in groups.items():
+        for (count, filtered), vectors in passes.items():
             neighbours = self.searcher.nearest(
                 np.stack([*vectors.values()]),
                 min(count, self.about.rows),
-                None if alone is None else queries[alone].allowed,
+                None if filtered is None else queries[filtered].allowed,
             )
             for number, scores, places in zip(vectors, *neighbours, strict=True):
                 is_row = places >= 0
@@ -115,25 +117,27 @@ class Ranker:
             ranked = RankedRows(places, scores[places])
         else:
             weight = self.about.weight if query.weight is None else query.weight
-            if query.keyed:
-                weight = 0.0
             ranked = fuse(
-                self.vectors, query.vector, nearest.places, scores, weight, query.top
+                self.vectors,
+                query.vector,
+                nearest.places,
+                scores,
+                0.0 if query.keyed else weight,
+                query.top,
             )
+        highest = self._word_index.most(query.text)
         relative = np.zeros(len(ranked.places), np.float32)
-        most = self._word_index.most(query.text)
-        if most:
+        if highest:
             # The score of a row with the query as its key can be higher.
-            relative = np.minimum(scores[ranked.places] / most, 1)
+            relative = np.minimum(scores[ranked.places] / highest, 1)
         return replace(ranked, words=relative)
 
     def _word_scores(self, query: SearchQuery) -> Scores:
-        """The score of each row; that of rows which aren't allowed is 0."""
+        """The score of each row; 0 for rows that the filters exclude."""
         scores = np.array(self._word_index.scores(query.text))
         if query.keyed:
-            most = self._word_index.most(query.text)
-            above_all = max(1.0, scores.max() * _KEY_FACTOR, most)
-            scores[list(query.keyed)] = above_all
+            highest = self._word_index.most(query.text)
+            scores[[*query.keyed]] = max(1.0, scores.max() * _KEY_FACTOR, highest)
         if query.allowed is not None:
             is_excluded = np.ones(len(scores), bool)
             is_excluded[query.allowed] = False
@@ -149,23 +153,27 @@ def fuse(
     weight: float,
     top: int,
 ) -> RankedRows:
-    """The best of the nearest rows and those with the best words."""
-    best_words = best(by_words, num_candidates("both", top))
-    places = np.union1d(nearest, best_words)
+    """The best of the nearest rows and the best rows by words, by their weighted scores."""
+    places = np.union1d(nearest, best(by_words, num_candidates("both", top)))
     cosines = vectors[places] @ vector
     scores = fused(cosines, by_words[places], weight)
-    order = np.argsort(-scores, kind="stable")[:top]
+    # With a weight of 0, most scores are equal.
+    order = np.lexsort((-cosines, -scores))[:top]
     return RankedRows(places[order], scores[order], cosines[order])
 
 
 def num_candidates(by: By, top: int) -> int:
-    """The number of rows of each ranking that are fused: later rows can't be among the best."""
+    """The number of rows of each ranking that are fused; later rows are rarely among the best."""
     return top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
 
 
 def checked_ranking(by: str, top: int, weight: float | None) -> By:
-    """The checked `by` of a search; raises ConfigError for an invalid option."""
+    """The checked `by` of a search; raises ConfigError for an invalid or ineffective option."""
     argument("top", top, PositiveInt)
     argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
     ranking: By = argument("by", by, By)
+    if weight is not None and ranking != "both":
+        raise ConfigError(
+            f"weight: has no effect with by = {ranking}; leave it out, or set by = both"
+        )
     return ranking

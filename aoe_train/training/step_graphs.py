@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Int
     from torch import Tensor, nn
     from transformers import TrainingArguments
 
@@ -91,23 +92,6 @@ def padded(
     return torch.from_numpy(np.concatenate(numbers))
 
 
-def unpadded(
-    inputs: Int[Tensor, " number"], shape: StepShape, rows: int, columns: int
-) -> tuple[
-    Int[Tensor, " token"],
-    Int[Tensor, " text"],
-    Int[Tensor, "row column"],
-    Int[Tensor, " text"],
-    Float[Tensor, " row"] | None,
-]:
-    """The arguments of `PairModel.fixed_shape` in a vector of `padded`, without a copy of integers."""
-    sizes = [shape.tokens, shape.texts, shape.texts, rows * columns]
-    num_labels = len(inputs) - sum(sizes)
-    ids, lengths, texts, indices, label_bits = torch.split(inputs, [*sizes, num_labels])
-    labels = label_bits.view(torch.float64).float() if num_labels else None
-    return ids, lengths, indices.view(rows, columns), texts, labels
-
-
 class _Graph(NamedTuple):
     """A captured step: `replay` computes the loss parts in `values` from `inputs`."""
 
@@ -125,6 +109,8 @@ class StepGraphs:
         self._model = model
         self._args = args
         self._say = say
+        # The functions of the device's random numbers.
+        self._generator: Any = torch.cuda if args.device.type == "cuda" else torch
         self._rows = args.per_device_train_batch_size
         self._limit = max(2, limit)
         self._padding_id = (
@@ -140,61 +126,67 @@ class StepGraphs:
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Tensor] | None:
         """Run a step up to its gradients, and return the loss parts; None if the batch must run eagerly."""
-        if not self._works or not self._fits(batch):
+        is_plain = batch.keys().isdisjoint(_UNSUPPORTED)
+        if not self._works or not is_plain or len(batch["rows"]) != self._rows:
             return None
         columns = batch["rows"].shape[1]
         shape = choose_shape(batch["lengths"], self._rows * columns, self._limit)
         graph = self._graphs.get(shape)
         is_first = shape not in self._seen
         if graph is None:
-            may_run = self._captures_more and (is_first or self._may_capture())
+            may_run = self._captures_more and (is_first or self._has_room())
             if not may_run:
                 return None
         inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
         if graph is None:
-            device = torch.cuda if self._args.device.type == "cuda" else torch
-            random = device.get_rng_state()
-            try:
-                if is_first:
-                    self._seen.add(shape)
-                    return self._named_losses(
-                        self._losses_and_gradients(inputs, shape, columns)
-                    )
-                graph = self._capture(
-                    inputs,
-                    lambda: self._step_with_shared_gradients(inputs, shape, columns),
-                )
-                self._graphs[shape] = graph
-            except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
-                self._give_up(error)
-            # Restores the state before the failure, or before the runs of the capture.
-            device.set_rng_state(random)
-        if graph is None:
-            return None
+            step = partial(self._losses_and_gradients, inputs, shape, columns)
+            if is_first:
+                self._seen.add(shape)
+                return self._run_first(step)
+            graph = self._add_graph(shape, inputs, step)
+        return None if graph is None else self._replay(graph, inputs)
+
+    def _has_room(self) -> bool:
+        """Whether memory suffices for another graph beside an eager step; it is checked until it doesn't."""
+        if len(self._graphs) >= _MAX_GRAPHS:
+            return False
+        torch.cuda.empty_cache()
+        step_bytes = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        free, _ = torch.cuda.mem_get_info()
+        self._captures_more = free >= 2 * step_bytes
+        return self._captures_more
+
+    def _run_first(self, step: Callable[[], Tensor]) -> dict[str, Tensor] | None:
+        """Run a step without a graph; None if it fails, with random numbers as before."""
+        random = self._generator.get_rng_state()
+        try:
+            return self._named_losses(step())
+        except Exception as error:  # noqa: BLE001 - from libraries
+            self._give_up(error)
+        self._generator.set_rng_state(random)
+        return None
+
+    def _add_graph(
+        self, shape: StepShape, inputs: Tensor, step: Callable[[], Tensor]
+    ) -> _Graph | None:
+        """Capture a step, with random numbers as before; None if it fails."""
+        random = self._generator.get_rng_state()
+        try:
+            shared = partial(self._with_shared_gradients, step)
+            self._graphs[shape] = self._capture(inputs, shared)
+        except Exception as error:  # noqa: BLE001 - from libraries
+            self._give_up(error)
+        self._generator.set_rng_state(random)
+        return self._graphs.get(shape)
+
+    def _replay(self, graph: _Graph, inputs: Tensor) -> dict[str, Tensor]:
+        """Run a captured step with these inputs, and return the loss parts."""
         graph.inputs.copy_(inputs)
         graph.replay()
         for weight, gradient in self._gradients.items():
             weight.grad = gradient
         # The next replay overwrites them.
         return self._named_losses(graph.values.clone())
-
-    def _fits(self, batch: Mapping[str, Any]) -> bool:
-        """Whether a batch has the usual number of rows, and nothing else."""
-        return (
-            batch.keys().isdisjoint(_UNSUPPORTED) and len(batch["rows"]) == self._rows
-        )
-
-    def _may_capture(self) -> bool:
-        """Whether memory suffices for another graph beside an eager step."""
-        if len(self._graphs) >= _MAX_GRAPHS:
-            return False
-        if self._args.device.type != "cuda":
-            return True
-        torch.cuda.empty_cache()
-        step_bytes = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
-        free, _ = torch.cuda.mem_get_info()
-        self._captures_more = free >= 2 * step_bytes
-        return self._captures_more
 
     def _give_up(self, error: Exception) -> None:
         """Capture no more graphs; after other errors than a lack of memory, don't use them either."""
@@ -214,7 +206,11 @@ class StepGraphs:
     def _losses_and_gradients(
         self, inputs: Tensor, shape: StepShape, columns: int
     ) -> Tensor:
-        """Compute gradients, and return the loss parts."""
+        """Compute gradients for a vector of `padded`, and return the loss parts."""
+        sizes = [shape.tokens, shape.texts, shape.texts, self._rows * columns]
+        sizes.append(len(inputs) - sum(sizes))
+        ids, lengths, texts, rows, label_bits = torch.split(inputs, sizes)
+        labels = label_bits.view(torch.float64).float() if len(label_bits) else None
         # A graph would keep a cached cast of the weights as they were at the capture.
         precision = torch.autocast(
             self._args.device.type,
@@ -223,17 +219,21 @@ class StepGraphs:
             cache_enabled=False,
         )
         with precision:
-            tensors = unpadded(inputs, shape, self._rows, columns)
-            losses = self._model.fixed_shape(*tensors, longest=shape.longest)
+            losses = self._model.fixed_shape(
+                ids,
+                lengths,
+                rows.view(self._rows, columns),
+                texts,
+                labels,
+                longest=shape.longest,
+            )
         losses["loss"].backward()  # type: ignore[no-untyped-call]
         self._names = list(losses)
         return torch.stack([part.detach() for part in losses.values()])
 
-    def _step_with_shared_gradients(
-        self, inputs: Tensor, shape: StepShape, columns: int
-    ) -> Tensor:
-        """As `_losses_and_gradients`, with the gradients in the tensors that all graphs share."""
-        values = self._losses_and_gradients(inputs, shape, columns)
+    def _with_shared_gradients(self, step: Callable[[], Tensor]) -> Tensor:
+        """Run a step, and copy its gradients to the tensors that all graphs share."""
+        values = step()
         if not self._gradients:
             for weight in self._model.parameters():
                 if weight.grad is not None:
@@ -265,23 +265,20 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
     settings = built.loaded.settings
     model = built.model
     run = settings.run
+    is_usual = args.device.type == "cuda" and args.world_size == 1 and args.bf16
+    has_other_steps = (
+        settings.optim.accumulation > 1
+        or run.chunk
+        or run.compile
+        or run.deterministic
+        or run.gradient_checkpointing
+    )
     has_four_bit = settings.lora is not None and settings.lora.four_bit
-    if not (
-        run.graphs
-        and args.device.type == "cuda"
-        and args.bf16
-        and args.world_size == 1
-        and settings.optim.accumulation == 1
-        and not (
-            run.chunk or run.compile or run.deterministic or run.gradient_checkpointing
-        )
-        and not has_four_bit
-    ):
+    if not run.graphs or not is_usual or has_other_steps or has_four_bit:
         return None
     is_ours = isinstance(model.objective, Objective | MatryoshkaObjective)
-    if not is_ours or any(
-        isinstance(each, CustomObjective) for each in model.objective.modules()
-    ):
+    modules = model.objective.modules()
+    if not is_ours or any(isinstance(each, CustomObjective) for each in modules):
         return None
     dataset, *others = built.datasets
     outputs = dataset.teacher_outputs

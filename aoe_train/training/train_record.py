@@ -189,7 +189,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     state = fitted.state
     loaded = built.loaded
     sources = loaded.sources
-    dev_data = sources.dev_data or {}
+    dev_data = sources.dev_data
     train = built.data.train
     history = [_finite(entry) for entry in state.log_history]
     dev_history = [entry for entry in history if "eval_dev" in entry]

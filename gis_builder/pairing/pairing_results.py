@@ -19,13 +19,18 @@ from pairkit.similarity.languages import backbone_for, train_command
 if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset
 
+Months = Mapping[str, Mapping[str, Any]]
+"""Counts of GH Archive by month, as in statistics.json."""
+
 DROPPED_FILE = "dropped.parquet"  # of a working folder
 COVERAGE_COLUMNS = ("month", "hours", "missing", "truncated", "broken lines", "events")
+# The counts of `statistics.json` whose issues and pairs are in DROPPED_FILE.
+_LISTED = ("rejected_issues", "dropped_positives", "dropped_negatives")
 
 
 @dataclass(frozen=True, repr=False)
-class _Dataset(Printed):
-    """A finished dataset."""
+class _DatasetResult(Printed):
+    """What all finished datasets have in common."""
 
     out: Path
     work: Path
@@ -57,8 +62,8 @@ class _Dataset(Printed):
         for key in ("positive", "negative", "total"):
             counts = [split[key] for split in splits.values()]
             table.add_row(key, *counts, sum(counts))
-        long = sum(split["long_share"] * split["total"] for split in splits.values())
         shares = [split["long_share"] for split in splits.values()]
+        long = sum(split["long_share"] * split["total"] for split in splits.values())
         shares.append(long / max(1, self._sum("total")))
         table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return table
@@ -66,6 +71,13 @@ class _Dataset(Printed):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command that trains on the dataset."""
         return [("train on it", train_command(self.out))]
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self._summary()}"
+
+    def _summary(self) -> str:
+        """The last line: the effort or the coverage, and the audit."""
+        raise NotImplementedError
 
     def _counts(self) -> dict[str, Any]:
         splits = self.statistics["splits"]
@@ -77,13 +89,6 @@ class _Dataset(Printed):
             **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
         }
 
-    def _summary(self) -> str:
-        """The last line: the effort or the coverage, and the audit."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"{self.table()}\n{self._summary()}"
-
     def _effort(self) -> dict[str, Any]:
         return {"seconds": round(self.seconds, 3), "peak_rss_mb": peak_rss_mb()}
 
@@ -92,7 +97,7 @@ class _Dataset(Printed):
 
 
 @dataclass(frozen=True, repr=False)
-class Built(_Dataset):
+class Built(_DatasetResult):
     """A finished dataset.
 
     Attributes:
@@ -136,35 +141,33 @@ class Built(_Dataset):
         )
 
 
-def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
+def coverage(months: Months) -> str:
     """The events and losses of the requested hours."""
-    counts: Counter[str] = Counter()
+    total = Counter[str]()
     for month in months.values():
-        counts["events"] += month["issue_events"]
-        counts["hours"] += month["hours"] - len(month["missing_hours"])
-        counts["missing"] += len(month["missing_hours"])
-        counts["truncated"] += len(month["hours_broken_off"])
-        counts["broken"] += sum(month["broken_lines"].values())
+        total["events"] += month["issue_events"]
+        total["hours"] += month["hours"]
+        total.update(_losses(month))
     return (
-        f"{counts['events']:,} events of issues in {counts['hours']:,} hours;"
-        f" {counts['missing']:,} hours missing, {counts['truncated']:,} truncated,"
-        f" {counts['broken']:,} broken lines"
+        f"{total['events']:,} events of issues in {total['hours'] - total['missing']:,} hours;"
+        f" {total['missing']:,} hours missing, {total['truncated']:,} truncated,"
+        f" {total['broken lines']:,} broken lines"
     )
 
 
-def coverage_rows(
-    months: Mapping[str, Mapping[str, Any]],
-) -> Iterator[tuple[str | int, ...]]:
+def coverage_rows(months: Months) -> Iterator[tuple[str | int, ...]]:
     """The values of `COVERAGE_COLUMNS` of each month."""
     for name, month in months.items():
-        yield (
-            name,
-            month["hours"],
-            len(month["missing_hours"]),
-            len(month["hours_broken_off"]),
-            sum(month["broken_lines"].values()),
-            month["events"],
-        )
+        yield name, month["hours"], *_losses(month).values(), month["events"]
+
+
+def _losses(month: Mapping[str, Any]) -> dict[str, int]:
+    """Number of missing and truncated hours and of broken lines, in the order of `COVERAGE_COLUMNS`."""
+    return {
+        "missing": len(month["missing_hours"]),
+        "truncated": len(month["hours_broken_off"]),
+        "broken lines": sum(month["broken_lines"].values()),
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,7 +180,7 @@ class HoursRead(Printed):
     """
 
     work: Path
-    months: Mapping[str, Mapping[str, Any]]
+    months: Months
 
     def to_dict(self) -> dict[str, Any]:
         """The counts by month as one object for scripts."""
@@ -196,7 +199,7 @@ class HoursRead(Printed):
 
 
 @dataclass(frozen=True, repr=False)
-class ArchiveBuilt(_Dataset):
+class ArchiveBuilt(_DatasetResult):
     """A finished dataset from GH Archive.
 
     Attributes:
@@ -208,9 +211,9 @@ class ArchiveBuilt(_Dataset):
     """
 
     @property
-    def months(self) -> Mapping[str, Mapping[str, Any]]:
+    def months(self) -> Months:
         """Counts by month over the requested hours: hours, events, broken lines."""
-        months: Mapping[str, Mapping[str, Any]] = self.statistics["months"]
+        months: Months = self.statistics["months"]
         return months
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,8 +248,8 @@ class Rendered(Printed):
     def table(self) -> ResultTable:
         """The counts."""
         table = ResultTable("issues", "number")
-        for name in sorted(self.counts, key=lambda name: -self.counts[name]):
-            table.add_row(name, self.counts[name])
+        for name, count in Counter(self.counts).most_common():
+            table.add_row(name, count)
         return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
@@ -258,21 +261,13 @@ class Rendered(Printed):
         return [("index them, to search and to find duplicates", command)]
 
 
-def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
+def _drop_lines(statistics: Mapping[str, Any], work: Path) -> list[str]:
     """A line with reasons for each stage that rejected data, and the path of the full list."""
     lines = []
-    has_list = False
-    for key in (
-        "rejected_issues",
-        "dropped_positives",
-        "dropped_negatives",
-        "missing_negatives",
-    ):
-        reasons = statistics.get(key)
-        if isinstance(reasons, dict) and reasons:
-            counts = [f"{reason} {count:,}" for reason, count in reasons.items()]
-            lines.append(f"{key.replace('_', ' ')}: {', '.join(counts)}")
-            has_list = has_list or key != "missing_negatives"
-    if has_list:
+    for stage in (*_LISTED, "missing_negatives"):
+        counts = [f"{name} {count:,}" for name, count in statistics[stage].items()]
+        if counts:
+            lines.append(f"{stage.replace('_', ' ')}: {', '.join(counts)}")
+    if any(statistics[stage] for stage in _LISTED):
         lines.append(f"list of rejected issues and pairs: {work / DROPPED_FILE}")
     return lines

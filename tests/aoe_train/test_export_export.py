@@ -4,10 +4,13 @@ import json
 import re
 
 import torch
+from huggingface_hub import metadata_load
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
+from aoe_train.exporting.usage_card import exported_card_head, graph_usage
+from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.shorthand import aoe_json
 from tests.aoe_train.test_dense_layers import fit
 from tests.aoe_train.tiny import (
@@ -165,6 +168,50 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
         expected = theirs.encode(text, prompt=words)
         assert difference(theirs.encode(text, **kwargs), expected) < 1e-6
     assert index == {"query_instruction": query, "text_instruction": document}
+
+
+@table(
+    r"""
+    header, expected
+    'license: mit\nbase_model: a/b' | ['mit', 'a/b', []]
+    # lists, as the Hub writes them
+    'license: [mit, gpl]\nbase_model: [a/b, c/d]\nlanguage: [en]' | [['mit', 'gpl'], ['a/b', 'c/d'], ['en']]
+    # invalid YAML
+    'license: [' | ['unknown', None, []]
+    """,
+)
+def test_a_new_card_has_the_metadata_of_the_source(tmp_path, header, expected):
+    (tmp_path / "README.md").write_text(f"---\n{header}\n---\n# m\n")
+    head = exported_card_head("x", 32, tags=[], source=tmp_path / "README.md")
+    (tmp_path / "x.md").write_text(head)
+    found = metadata_load(tmp_path / "x.md")
+    assert [
+        found["license"],
+        found.get("base_model"),
+        found.get("language", []),
+    ] == expected
+
+
+@table(
+    """
+    settings, libraries, has_length_1
+    {'pooling': 'avg', 'normalize': True} | True | True
+    {'pooling': 'cls'} | True | False
+    # they would pool the padding of right-padded texts
+    {'pooling': 'last', 'normalize': True} | False | True
+    {'pooling': 'max'} | False | False
+    {'pooling': 'avg', 'normalize': True, 'dim': 8} | False | False
+    """,
+)
+def test_a_graph_card_names_only_libraries_that_pool_alike(
+    settings, libraries, has_length_1
+):
+    chosen = EncoderSettings(max_length=40, prompts={"query": "q: "}, **settings)
+    card = graph_usage("x", chosen, "onnx/model.onnx", None)
+    assert ("With transformers.js" in card) == libraries
+    assert ("add_custom_model" in card) == libraries
+    assert ("of length 1" in card) == has_length_1
+    assert "onnxruntime add no prompt" in card
 
 
 @parametrize("wrong", ["vectors", "prompts"])

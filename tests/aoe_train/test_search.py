@@ -78,6 +78,10 @@ def test_a_search_for_a_key_finds_its_row_first(bert, out):
     for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
+    for given in ({"text": "SUP-7"}, {"text": "the compiler", "weight": 0}):
+        hits = [(hit.score, hit.cosine) for hit in index.search(**given)]
+        assert len(hits) == 10
+        assert hits == sorted(hits, reverse=True)  # not in index order
 
 
 def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
@@ -392,6 +396,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             opened | {'top': 0} | top = 0: expected more than 0
             opened | {'text': None} | text = None: expected text
             opened | {'weight': 2} | weight = 2: expected at most 1
+            words_only | {'weight': 0.5, 'by': 'words'} | weight: has no effect with by = words
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
             """,
         opened=opened,

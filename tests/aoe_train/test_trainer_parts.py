@@ -18,7 +18,7 @@ from transformers.integrations.integration_utils import WandbCallback
 
 import aoe_train
 from aoe_train import encode, evaluate, mine
-from aoe_train.data.run_data import Sources
+from aoe_train.data.run_data import Sources, read_data
 from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
@@ -69,6 +69,30 @@ def built(given, data, backbone, out):
     sources = Sources({"rows": data}, str(backbone), out / "m")
     process = Process(start_processes(settings(), out), out, print, lambda _: None)
     return build(load(sources, given, process))
+
+
+# The dev data
+
+
+@table(
+    """
+    splits, chosen, noted
+    train validation test | validation | False
+    train test | test | True
+    train | train | False
+    test | test | False
+    """,
+)
+def test_the_split_of_dev_data_is_held_out(tmp_path, splits, chosen, noted):
+    for split in splits.split():
+        lines = "".join(f"{split} {row}\t{split}\t{row % 2}\n" for row in range(4))
+        (tmp_path / f"{split}.tsv").write_text(f"text1\ttext2\tlabel\n{lines}")
+    file = tmp_path / f"{chosen}.tsv"
+    sources = Sources({"a": file}, "minilm", tmp_path, dev_data={"b": tmp_path})
+    notes = []
+    dev = read_data(sources, settings(), notes.append).dev["b"]
+    assert dev.texts[0] == f"{chosen} 0"
+    assert [note.endswith("using test") for note in notes] == [True] * noted
 
 
 # The log of the losses

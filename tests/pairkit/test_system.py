@@ -19,7 +19,12 @@ from pairkit import DataError, RemoteError
 from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
 from pairkit.base.system.database import Schema, connect, database_errors, open_database
-from pairkit.base.system.files import open_own, whole_folder, write_errors
+from pairkit.base.system.files import (
+    open_in_place,
+    whole_folder,
+    write_errors,
+    write_text,
+)
 from pairkit.base.system.folders import check_apart, differing, lock_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
@@ -83,16 +88,33 @@ def test_killed_writer_keeps_the_old_folder(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_open_own(tmp_path):
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    disk = tmp_path / "disk"
+    (disk / "folder").mkdir(parents=True)
+    (disk / "folder/old").touch()
+    (disk / "file").write_text("old")
+    for name in ("folder", "file", "absent"):
+        (tmp_path / name).symlink_to(disk / name)
+    with whole_folder(tmp_path / "folder") as partial:
+        (partial / "new").touch()
+    for name in ("file", "absent"):
+        write_text(tmp_path / name, "new")
+        assert (disk / name).read_text() == "new"
+        assert (tmp_path / name).is_symlink()
+    assert [path.name for path in (disk / "folder").iterdir()] == ["new"]
+    assert (tmp_path / "folder").is_symlink()
+    assert {path.name for path in disk.iterdir()} == {"folder", "file", "absent"}
+
+
+def test_open_in_place(tmp_path):
     path = tmp_path / "a"
-    with open_own(path, private=True) as file:
+    with open_in_place(path) as file:
         file.write(b"one")
-    assert path.stat().st_mode & 0o777 == 0o600
-    with open_own(path) as file:
+    with open_in_place(path) as file:
         file.seek(3)
         file.write(b"two")
     assert path.read_bytes() == b"onetwo"
-    open_own(path, "wb").close()
+    open_in_place(path, empty=True).close()
     assert path.read_bytes() == b""
 
 

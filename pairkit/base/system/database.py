@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import open_own, write_errors
+from pairkit.base.system.files import write_errors
 
 _MOUNTS = Path("/proc/self/mounts")
 _NOT_WRITABLE = (
@@ -124,7 +124,7 @@ def open_database(
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
-                open_own(path, private=True).close()
+                path.touch(0o600)
             elif path.is_file():
                 # Closing the file would release this process's locks on it.
                 path.chmod(0o600)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import open_own, write_errors
+from pairkit.base.system.files import open_in_place, write_errors
 from pairkit.base.system.text_lines import parse_json, read_text
 
 LOCK_FILE = "lock"
@@ -129,7 +129,7 @@ def try_lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     """
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with open_own(folder / LOCK_FILE) as lock:
+    with open_in_place(folder / LOCK_FILE) as lock:
         is_ours = True
         with write_errors(folder):
             try:
