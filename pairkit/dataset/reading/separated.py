@@ -64,6 +64,54 @@ def records(
         broken(bad_row)
 
 
+def named_records(
+    path: Path, *, header: bool
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The column names, numbers from 1 if there is no header; and the records of rows."""
+    rows = records(path, header=header)
+    number, cells = next(rows, (1, []))
+    if not header:
+        names = [str(column) for column in range(1, len(cells) + 1)]
+        return names, chain([(number, cells)], rows)
+    repeated = [name for name, times in Counter(cells).items() if name and times > 1]
+    if repeated:
+        name = one_line(repeated[0])
+        note_once(
+            "%s: several columns are named %s; a number tells them apart", path, name
+        )
+    return column_names(cells), rows
+
+
+def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
+    """The table of a file, with all values as texts, and null for empty cells."""
+    names, rows = named_records(path, header=header)
+    if not names:
+        raise DataError(
+            "is empty; expected a line with the names of the columns, then rows",
+            path=path,
+        )
+    schema = dict.fromkeys(names, pl.String)
+    blocks = [pl.DataFrame(schema=schema)]
+    for block in batched((cells for _, cells in rows), _BLOCK):
+        for cells in block:
+            cells += [""] * (len(names) - len(cells))
+        blocks.append(pl.DataFrame(block, schema, orient="row"))
+    table = pl.concat(blocks)
+    return table.with_columns(pl.when(pl.all() != "").then(pl.all()))
+
+
+def column_names(names: Iterable[str]) -> list[str]:
+    """Column names without blanks and invisible characters around them; each is unique and not empty."""
+    unique = dict[str, None]()
+    for number, raw in enumerate(names, 1):
+        name = plain = _BLANK_ENDS.sub("", raw) or f"column_{number}"
+        suffixes = count(2)
+        while name in unique:
+            name = f"{plain}_{next(suffixes)}"
+        unique[name] = None
+    return [*unique]
+
+
 def _checked(path: Path, *, header: bool) -> Iterator[tuple[int, list[str], str]]:
     """The number, cells and fault of each record below blank rows; a blank row has neither cells nor fault."""
     form = _form_of(path)
@@ -132,54 +180,6 @@ def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) 
         f"{len(cells)} cells, expected {len(header)}, so {one_line(extra[0], 40)!r} is"
         f" beyond the last column; {remedy}"
     )
-
-
-def named_records(
-    path: Path, *, header: bool
-) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The column names, numbers from 1 if there is no header; and the records of rows."""
-    rows = records(path, header=header)
-    number, cells = next(rows, (1, []))
-    if not header:
-        names = [str(column) for column in range(1, len(cells) + 1)]
-        return names, chain([(number, cells)], rows)
-    repeated = [name for name, times in Counter(cells).items() if name and times > 1]
-    if repeated:
-        name = one_line(repeated[0])
-        note_once(
-            "%s: several columns are named %s; a number tells them apart", path, name
-        )
-    return column_names(cells), rows
-
-
-def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
-    """The table of a file, with all values as texts, and null for empty cells."""
-    names, rows = named_records(path, header=header)
-    if not names:
-        raise DataError(
-            "is empty; expected a line with the names of the columns, then rows",
-            path=path,
-        )
-    schema = dict.fromkeys(names, pl.String)
-    blocks = [pl.DataFrame(schema=schema)]
-    for block in batched((cells for _, cells in rows), _BLOCK):
-        for cells in block:
-            cells += [""] * (len(names) - len(cells))
-        blocks.append(pl.DataFrame(block, schema, orient="row"))
-    table = pl.concat(blocks)
-    return table.with_columns(pl.when(pl.all() != "").then(pl.all()))
-
-
-def column_names(names: Iterable[str]) -> list[str]:
-    """Column names without blanks and invisible characters around them; each is unique and not empty."""
-    unique = dict[str, None]()
-    for number, raw in enumerate(names, 1):
-        name = plain = _BLANK_ENDS.sub("", raw) or f"column_{number}"
-        suffixes = count(2)
-        while name in unique:
-            name = f"{plain}_{next(suffixes)}"
-        unique[name] = None
-    return [*unique]
 
 
 class _SeparatedForm(NamedTuple):
