@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from math import isfinite
+from os.path import commonpath
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -41,7 +42,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json as column_as_json
-from pairkit.dataset.frames import as_written, leaf_types
+from pairkit.dataset.frames import as_written, join_frames, leaf_types
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
@@ -57,15 +58,16 @@ SEARCHED = "searched.npy"
 PROBE = "probe.npy"
 RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
+IN_MEMORY = "an Encoder in memory"
+_REMEDY = "build the index again with --fresh"
+
 _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
-IN_MEMORY = "an Encoder in memory"
-KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID = "id"  # the role by which another column is named as the column of keys
-_ID_COLUMNS = (_ID, "number", "url")
+_KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_KEY_ROLE = "id"  # as in `--columns id=NAME`
+_ID_COLUMNS = ("id", "number", "url")
 _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
-_REMEDY = "build the index again with --fresh"
 
 
 class IndexManifest(Foreign):
@@ -189,31 +191,37 @@ def read_rows(
     source: Source, column_roles: Mapping[str, str] | None = None
 ) -> TextRows:
     """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
-    tables = []
-    for part in chain.from_iterable(parts_of(source, lines=True).values()):
-        # Rows are named by file and number, as in error messages.
-        file = pl.lit(PurePath(part.where).name).alias(FILE)
-        tables.append(part.numbered(column_roles).with_columns(file))
-    table = pl.DataFrame(schema=[*_ORIGIN])
-    if tables:
-        table = pl.concat(tables, how="diagonal_relaxed")
-    origins = table.select(_ORIGIN)
-    frame = table.drop(_ORIGIN)
     where = source_name(source)
     roles = dict(column_roles or {})
-    key = _key_column(frame, where, roles.pop(_ID, None))
+    table = _numbered_rows(source, roles)
+    frame = table.drop(_ORIGIN)
+    key = _key_column(frame, where, roles.pop(_KEY_ROLE, None))
     columns = _text_columns(frame, where, roles)
-    frame = _with_texts(frame, columns, where)
+    frame = _in_text_form(frame, columns, where)
     texts = joined(frame, columns)
     has_text = [not is_blank(text) for text in texts]
-    kept = list(compress(texts, has_text))
-    if not kept:
+    if not any(has_text):
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
-    rows = frame.hstack(origins).filter(pl.Series(has_text, dtype=pl.Boolean))
+    rows = frame.hstack(table.select(_ORIGIN)).filter(has_text)
+    kept = list(compress(texts, has_text))
     return TextRows(rows, columns, kept, len(texts) - len(kept), key)
 
 
-def _with_texts(
+def _numbered_rows(source: Source, roles: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of all tables with their file and number, as in error messages."""
+    parts = [*chain.from_iterable(parts_of(source, lines=True).values())]
+    files = [PurePath(part.where) for part in parts]
+    names = [file.name for file in files]
+    if len(set(names)) < len(names):  # in several folders
+        folder = commonpath(files)
+        names = [str(file.relative_to(folder)) for file in files]
+    tables = [pl.DataFrame(schema=[*_ORIGIN])]
+    for part, name in zip(parts, names, strict=True):
+        tables.append(part.numbered(roles).with_columns(pl.lit(name).alias(FILE)))
+    return join_frames(tables)
+
+
+def _in_text_form(
     frame: pl.DataFrame, columns: Sequence[str], where: str
 ) -> pl.DataFrame:
     """The columns whose values can be written as text; structures become JSON, and texts lose their tags.
@@ -221,7 +229,7 @@ def _with_texts(
     Columns without a text form are left out, with a note.
     """
     without_text_form = [
-        name for name, dtype in frame.schema.items() if not _is_text(dtype)
+        name for name, dtype in frame.schema.items() if not _has_text_form(dtype)
     ]
     if without_text_form:
         note_once(
@@ -244,53 +252,51 @@ def _with_texts(
 
 def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
     """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
-    names = [
-        name
-        for name, dtype in frame.schema.items()
-        if _is_text(dtype) and not dtype.is_nested()
-    ]
+    names = [name for name, dtype in frame.schema.items() if _is_single_text(dtype)]
     if key is None:
-        return KEY if KEY in names else None
+        return _KEY if _KEY in names else None
     if key not in names:
         shown = one_line(", ".join(names))
         raise DataError(
-            f"no column {key!r} of numbers or texts for {_ID}; there are {shown}",
+            f"no column {key!r} of numbers or texts for {_KEY_ROLE}; there are {shown}",
             path=where,
         )
     return key
 
 
-def _is_text(dtype: Any) -> bool:
+def _has_text_form(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
     without_text = (pl.Binary, pl.Duration, pl.Object)
     return all(leaf not in without_text for leaf in leaf_types(dtype))
+
+
+def _is_single_text(dtype: Any) -> bool:
+    return _has_text_form(dtype) and not dtype.is_nested()
 
 
 def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     id_columns = ("place",) if is_chunk else _ID_COLUMNS
-    scalar_columns = {
-        name for name, dtype in rows.schema.items() if not dtype.is_nested()
-    }
-    names = [name for name in (key, *id_columns) if name in scalar_columns]
-    numbers = _row_numbers(rows)
+    names = [
+        name
+        for name in (key, *id_columns)
+        if name in rows.columns and not rows.schema[name].is_nested()
+    ]
     if not names:
-        return numbers
+        return _row_numbers(rows)
     ids = rows[names[0]]
     texts = as_written(ids).fill_null("")
     is_known = texts.str.contains(r"\S")
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
-    row_names = pl.select(pl.format("row {}", numbers)).to_series()
+    row_names = pl.select(pl.format("row {}", _row_numbers(rows))).to_series()
     ids_or_rows = texts.zip_with(is_known, row_names)
     return ids_or_rows.alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     """The number of each row in its file, with the file's name if there are several."""
-    if ROW not in rows.columns:  # chunks of documents
-        return pl.Series("place", range(rows.height))
     name = ROW if "row" in rows.columns else "row"
     if rows[FILE].n_unique() == 1:
         return rows[ROW].alias(name)
@@ -317,18 +323,18 @@ def _text_columns(
 ) -> tuple[str, ...]:
     """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
     names = frame.columns
-    has_text = roles.keys() == {"text"}
+    is_single = roles.keys() == {"text"}
     if not roles:
-        has_text = "text" in map(str.lower, names)
+        is_single = "text" in map(str.lower, names)
     columns = []
-    if not has_text:
+    if not is_single:
         role_columns = document_roles(frame, where, roles, needed=False)
         columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
     if not columns:
         columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
     for name in columns:
         dtype = frame.schema[name]
-        if dtype.is_nested() or not _is_text(dtype):
+        if not _is_single_text(dtype):
             content = "lists" if dtype.is_nested() else f"{dtype}"
             raise DataError(
                 f"the column {name!r} contains {content}; expected texts", path=where
@@ -341,7 +347,7 @@ def with_rows(
 ) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
     sides = [
-        side.rename({name: f"{name}_{number}" for name in side.columns})
-        for number, side in enumerate((first, second), 1)
+        first.select(pl.all().name.suffix("_1")),
+        second.select(pl.all().name.suffix("_2")),
     ]
     return pl.concat([pairs, *sides], how="horizontal")
