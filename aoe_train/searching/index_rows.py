@@ -20,12 +20,11 @@ from itertools import chain, compress
 from math import isfinite
 from os.path import commonpath
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
-from pydantic import Field
 
 from aoe_train.encoding.source import joined
 from aoe_train.model.folder_checks import (
@@ -75,13 +74,13 @@ class IndexManifest(Foreign):
 
     format: Literal[1] = 1
     model: str
-    text: Annotated[list[str], Field(min_length=1)]
+    text: list[str]
     rows: Length
     dim: Length
     vectors: Literal["float32", "int8"]
     kind: IndexKind
     recall: float | None = None
-    weight: Annotated[float, Field(ge=0, le=1)]
+    weight: float
     purpose: Purpose | None = None
     key: str | None = None
 
@@ -90,8 +89,9 @@ def read_manifest(folder: Path) -> IndexManifest:
     """Read `index.json`; raises ConfigError if there is none, and DataError if it is damaged."""
     path = folder / ABOUT
     if not path.is_file():
-        problem = "is a file" if folder.is_file() else "no index.json"
-        raise ConfigError(f"{folder}: {problem}; make an index first, with `aoe index`")
+        raise ConfigError(
+            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
+        )
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
@@ -100,11 +100,12 @@ def recorded_model(folder: Path) -> str:
     model = read_manifest(folder).model
     if model != IN_MEMORY and not model.startswith(".."):
         return model
-    if not (folder / model).is_dir():
+    path = folder / model
+    if not path.is_dir():
         raise ConfigError(
             f"{folder}: its model, {one_line(model)}, isn't there; give it as --model"
         )
-    return str(folder / model)
+    return str(path)
 
 
 class IndexContent(NamedTuple):
@@ -146,22 +147,21 @@ def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
         raise DataError(
             f"is missing or not readable as parquet; {_REMEDY}", path=path
         ) from error
-    lacks_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
-    if rows.height != about.rows or lacks_texts or rows.schema.get(HASH) != pl.String:
-        columns = ", ".join((*about.text, HASH))
+    columns = (*about.text, HASH)
+    if rows.height != about.rows or not set(columns).issubset(rows.columns):
         raise DataError(
-            f"has {rows.height:,} rows; expected {about.rows:,} with {columns}; {_REMEDY}",
+            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join(columns)}; {_REMEDY}",
             path=path,
         )
     return rows
 
 
 def _stored_array(
-    path: Path, shape: tuple[int, int], dtype: str = "floating"
+    path: Path, shape: tuple[int, int], dtype: str = "float32"
 ) -> ndarray:
     """An array mapped from disk; raises DataError if it has another shape or type."""
     array = mapped_array(path, _REMEDY)
-    if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
+    if array.shape != shape or array.dtype != dtype:
         raise DataError(
             f"has {array.dtype} of shape {array.shape}; expected {dtype} of shape {shape}; {_REMEDY}",
             path=path,
@@ -313,7 +313,7 @@ def _json_value(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str | int | float | None):
         return value
     return str(value)
 
@@ -335,9 +335,8 @@ def _text_columns(
     for name in columns:
         dtype = frame.schema[name]
         if not _is_single_text(dtype):
-            content = "lists" if dtype.is_nested() else f"{dtype}"
             raise DataError(
-                f"the column {name!r} contains {content}; expected texts", path=where
+                f"the column {name!r} contains {dtype}; expected texts", path=where
             )
     return tuple(columns)
 

@@ -219,7 +219,7 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     rows, columns, words
     [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
     [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
-    [{'text': ['x']}] | {} | contains lists
+    [{'text': ['x']}] | {} | contains List
     [{'text': ' '}] | {} | no row has a text in text
     SPAN | {'text': 'a'} | the column 'a' contains Duration
     """,
@@ -470,10 +470,6 @@ DAMAGES = [
     (manifest(words=["a"]), "words/words.json"),
     (manifest(words=7), "words/words.json"),
     (table(lambda rows: rows.drop("sha256")), "rows.parquet"),
-    (
-        table(lambda rows: rows.with_columns(title=pl.concat_list("title"))),
-        "rows.parquet",
-    ),
 ]
 
 

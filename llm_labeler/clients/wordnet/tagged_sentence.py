@@ -250,9 +250,8 @@ def _tags(words: Words) -> Words:
 def _base(word: str) -> str:
     """The part of a word that the tagger knows: `do` of `don't`, `body` of `body's`."""
     plain = word[:_MAX_LETTERS].replace("’", "'")
-    if plain.lower() in _WHOLE:
-        return _WHOLE[plain.lower()]
-    return plain.removesuffix("n't").partition("'")[0] or plain
+    stem, _, _ = plain.removesuffix("n't").partition("'")
+    return _WHOLE.get(plain.lower()) or stem or plain
 
 
 def _code(word: str, tag: str, before: str) -> str:

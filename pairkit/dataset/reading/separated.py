@@ -75,9 +75,10 @@ def named_records(
         return names, chain([(number, cells)], rows)
     repeated = [name for name, times in Counter(cells).items() if name and times > 1]
     if repeated:
-        name = one_line(repeated[0])
         note_once(
-            "%s: several columns are named %s; a number tells them apart", path, name
+            "%s: several columns are named %s; a number tells them apart",
+            path,
+            one_line(repeated[0]),
         )
     return column_names(cells), rows
 
@@ -162,10 +163,10 @@ def _parsed(path: Path, form: _SeparatedForm) -> Iterator[tuple[int, list[str], 
 
 def _without_empty_end(header: list[str]) -> list[str]:
     """A header without the thousands of empty cells that spreadsheets may add."""
-    if len(header) <= _MANY_COLUMNS:
-        return header
-    used = [number for number, cell in enumerate(header, 1) if cell.strip()]
-    return header[: used[-1]]
+    if len(header) > _MANY_COLUMNS:
+        while not header[-1].strip():
+            header.pop()
+    return header
 
 
 def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
