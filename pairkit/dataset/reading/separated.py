@@ -122,15 +122,16 @@ def _checked(path: Path, *, header: bool) -> Iterator[tuple[int, list[str], str]
             if first:
                 yield row, [], ""
             continue
-        if not first:
+        is_first = not first
+        if is_first:
             first = _without_empty_end(cells)
             check_width(len(first), path)
-        elif header and len(first) > 1 and cells[: len(first)] == first:
+        kept = cells[: len(first)]
+        if header and not is_first and kept == first and len(first) > 1:
             fault = (
                 "repeats the first row, as in files that were joined; remove this row"
             )
-        fault = fault or _beyond_header(cells, first, form.separator)
-        yield row, cells[: len(first)], fault
+        yield row, kept, fault or _beyond_header(cells, first, form.separator)
         if not first:
             return
 
@@ -222,15 +223,11 @@ def _quotes_between_tabs(path: Path) -> bool:
     """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
     opens_cells = False
     needs_quotes = next(_text_lines(path), "").startswith('"')
-    tabs = set[int]()
-    for line in _text_lines(path):
-        if line.strip():
-            tabs.add(line.count("\t"))
-        opens_cells |= '\t"' in f"\t{line}"
-        needs_quotes |= '""' in line
-    # If each line is a whole row, a mark may open direct speech that ends in a later row.
-    are_whole_rows = len(tabs) == 1 and tabs != {0}
-    if not opens_cells or (are_whole_rows and not needs_quotes):
+    for _, line in read_text_lines(path):
+        if '"' in line:
+            opens_cells |= '\t"' in f"\t{line}"
+            needs_quotes |= '""' in line
+    if not opens_cells or (not needs_quotes and _lines_are_rows(path)):
         return False
     width = 0
     try:
@@ -244,10 +241,16 @@ def _quotes_between_tabs(path: Path) -> bool:
     return needs_quotes
 
 
+def _lines_are_rows(path: Path) -> bool:
+    """Whether all lines have the same cells, so that a mark may open speech which ends in a later row."""
+    tabs = {line.count("\t") for line in _text_lines(path) if line.strip()}
+    return len(tabs) == 1 and tabs != {0}
+
+
 def _text_lines(path: Path) -> Iterator[str]:
     """Lines with their ends, which may be lone carriage returns."""
     for _, line in read_text_lines(path):
-        if "\r" in line.rstrip("\r\n"):
+        if "\r" in line and "\r" in line.rstrip("\r\n"):
             yield from re.findall(r"[^\r]*\r+\n?|[^\r]+", line)
         else:
             yield line
