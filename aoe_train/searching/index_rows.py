@@ -204,7 +204,7 @@ def read_rows(
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
     rows = frame.hstack(table.select(_ORIGIN)).filter(has_text)
     kept = list(compress(texts, has_text))
-    return TextRows(rows, columns, kept, len(texts) - len(kept), key)
+    return TextRows(rows, columns, kept, has_text.count(False), key)
 
 
 def _numbered_rows(source: Source, roles: Mapping[str, str]) -> pl.DataFrame:
@@ -219,6 +219,42 @@ def _numbered_rows(source: Source, roles: Mapping[str, str]) -> pl.DataFrame:
     for part, name in zip(parts, names, strict=True):
         tables.append(part.numbered(roles).with_columns(pl.lit(name).alias(FILE)))
     return join_frames(tables)
+
+
+def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
+    """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
+    names = [name for name, dtype in frame.schema.items() if _is_single_text(dtype)]
+    if key is None:
+        return _KEY if _KEY in names else None
+    if key not in names:
+        shown = one_line(", ".join(names))
+        raise DataError(
+            f"no column {key!r} of numbers or texts for {_KEY_ROLE}; there are {shown}",
+            path=where,
+        )
+    return key
+
+
+def _text_columns(
+    frame: pl.DataFrame, where: str, roles: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
+    names = frame.columns
+    is_single = roles.keys() == {"text"}
+    if not roles:
+        is_single = "text" in map(str.lower, names)
+    columns = []
+    if not is_single:
+        role_columns = document_roles(frame, where, roles, needed=False)
+        columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
+    if not columns:
+        columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
+    for name in columns:
+        dtype = frame.schema[name]
+        if not _is_single_text(dtype):
+            problem = f"the column {name!r} contains {dtype}; expected texts"
+            raise DataError(problem, path=where)
+    return tuple(columns)
 
 
 def _in_text_form(
@@ -250,20 +286,6 @@ def _in_text_form(
     return frame.with_columns(converted)
 
 
-def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
-    """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
-    names = [name for name, dtype in frame.schema.items() if _is_single_text(dtype)]
-    if key is None:
-        return _KEY if _KEY in names else None
-    if key not in names:
-        shown = one_line(", ".join(names))
-        raise DataError(
-            f"no column {key!r} of numbers or texts for {_KEY_ROLE}; there are {shown}",
-            path=where,
-        )
-    return key
-
-
 def _has_text_form(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
     without_text = (pl.Binary, pl.Duration, pl.Object)
@@ -290,9 +312,8 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     is_known = texts.str.contains(r"\S")
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
-    row_names = pl.select(pl.format("row {}", _row_numbers(rows))).to_series()
-    ids_or_rows = texts.zip_with(is_known, row_names)
-    return ids_or_rows.alias(f"{ids.name} or row")
+    row_names = "row " + _row_numbers(rows).cast(pl.String)
+    return texts.zip_with(is_known, row_names).alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
@@ -316,29 +337,6 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, str | int | float | None):
         return value
     return str(value)
-
-
-def _text_columns(
-    frame: pl.DataFrame, where: str, roles: Mapping[str, str]
-) -> tuple[str, ...]:
-    """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
-    names = frame.columns
-    is_single = roles.keys() == {"text"}
-    if not roles:
-        is_single = "text" in map(str.lower, names)
-    columns = []
-    if not is_single:
-        role_columns = document_roles(frame, where, roles, needed=False)
-        columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
-    if not columns:
-        columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
-    for name in columns:
-        dtype = frame.schema[name]
-        if not _is_single_text(dtype):
-            raise DataError(
-                f"the column {name!r} contains {dtype}; expected texts", path=where
-            )
-    return tuple(columns)
 
 
 def with_rows(
