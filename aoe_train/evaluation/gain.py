@@ -33,7 +33,7 @@ from aoe_train.evaluation.resample import (
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 
-Word = Literal["better", "inconclusive", "worse", "not judged"]
+Verdict = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 # With five pairs of a label, one model in twelve is `better` by chance; with two, one in five.
 _MIN_PER_LABEL = 10
@@ -45,7 +45,7 @@ _NAMES = {
     MAP: "MAP@10",
     NDCG: "nDCG@10",
 }
-# The examples of metrics; those of others are queries.
+# What a metric is a mean over; others are means over queries.
 _EXAMPLES = {"roc_auc": "pairs", "spearman": "pairs", MAP: "texts"}
 TOO_FEW = "too few to tell"
 # The comparison of two models that rank pairs equally in all resamples.
@@ -56,10 +56,17 @@ EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 class Gain:
     """A model's gain over another, corrected for the reliability of labels.
 
-    For search results, MRR and MAP, `pairs` is the number of queries, and `rarer` the number of those on
-    which the models' metrics differ. For search results, `ahead` is the gain over all queries, of which
-    `share` have different results and the others gain 0. One of both models was trained on `trained_rows` and
-    their labels: they are left out, or, if they are most rows, there is no verdict.
+    Attributes:
+        metric: The metric that decides.
+        before: The other model's metric.
+        after: The model's metric.
+        ahead: The difference with its interval; for a `share` of the queries, that over all queries.
+        reliability: The factor of `reliability`; 1 for certain labels.
+        pairs: Number of compared pairs, or of queries.
+        rarer: Number of pairs with the rarer label, or of queries on which the models' metrics differ.
+        share: For search results: the share of queries with different results; the others gain 0.
+        trained_rows: Rows that one of both models was trained on. They are left out if `is_judged`.
+        is_judged: Whether there is a verdict.
     """
 
     metric: str
@@ -74,10 +81,10 @@ class Gain:
     is_judged: bool = True
 
     @property
-    def word(self) -> Word:
+    def word(self) -> Verdict:
         """`better` if the interval is above 0, `worse` if below; else or with few pairs, `inconclusive`.
 
-        `not judged` if most rows were trained on.
+        `not judged` if the rows that weren't trained on are too few or have no metric.
         """
         if not self.is_judged:
             return "not judged"
@@ -133,7 +140,7 @@ class Gain:
         gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
         limits = ""
         if self.trained_rows:
-            limits = f", without {self.trained_rows:,} trained on"
+            limits += f", without {self.trained_rows:,} trained on"
         if too_few(self.pairs, self.rarer):
             limits += f": {TOO_FEW}"
         if self.share is not None:
@@ -162,14 +169,13 @@ def gain(
     """
     if not len(trained):
         return _gain(model, rival, resamples)
-    is_judged = False
     measured = None
-    if 2 * len(trained) <= model.n:
-        new = np.setdiff1d(np.arange(model.n), trained)
+    others = np.setdiff1d(np.arange(model.n), trained)
+    if len(others) >= max(2, len(trained)):  # one example has no metric
         measured = _gain(
-            select_examples(model, new), select_examples(rival, new), resamples
+            select_examples(model, others), select_examples(rival, others), resamples
         )
-        is_judged = measured is None or not np.isnan(measured.after)
+    is_judged = measured is not None and not np.isnan(measured.after)
     if not is_judged:
         measured = _gain(model, rival, resamples)
     return measured and replace(
@@ -178,31 +184,39 @@ def gain(
 
 
 def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
+    """The gain on all examples; None if the metric is undefined, or the labels are too uncertain."""
     if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
         return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
     scores = model.scores()
-    rival_scores = rival.scores()
     if metric not in scores:
         return None
+    ours = _with_uncertain_labels(model)
+    theirs = _with_uncertain_labels(rival)
     factor = 1.0
-    ours = model
-    theirs = rival
-    if isinstance(model, Binary) and isinstance(rival, Binary):
-        probabilities = model.probabilities
-        if probabilities is not None and not np.isin(probabilities, (0, 1)).all():
-            factor = reliability(probabilities, np.ones((1, model.n))).item()
-            if not factor > 0:
-                return None
-            ours = UncertainLabels(model.cosines, probabilities)
-            theirs = UncertainLabels(rival.cosines, probabilities)
-    ahead = compare(ours, theirs, resamples).get(metric, EVEN)
-    rarer = model.n
-    if isinstance(model, Binary):
-        rarer = model.rarer_label()
+    if isinstance(ours, UncertainLabels):
+        factor = reliability(ours.labels, np.ones((1, ours.n))).item()
+        if np.isnan(factor):
+            return None
     return Gain(
-        metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer
+        metric=metric,
+        before=rival.scores()[metric],
+        after=scores[metric],
+        ahead=compare(ours, theirs, resamples).get(metric, EVEN),
+        reliability=factor,
+        pairs=model.n,
+        rarer=model.rarer_label() if isinstance(model, Binary) else model.n,
     )
+
+
+def _with_uncertain_labels(metrics: Metrics) -> Metrics:
+    """Metrics against the labels' probabilities; unchanged if labels are certain."""
+    if not isinstance(metrics, Binary):
+        return metrics
+    probabilities = metrics.probabilities
+    if probabilities is None or np.isin(probabilities, (0, 1)).all():
+        return metrics
+    return UncertainLabels(metrics.cosines, probabilities)
 
 
 def _search_gain(

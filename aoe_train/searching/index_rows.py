@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from math import isfinite
+from os.path import commonpath
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
-from pydantic import Field
 
 from aoe_train.encoding.source import joined
 from aoe_train.model.folder_checks import (
@@ -41,7 +41,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json as column_as_json
-from pairkit.dataset.frames import as_written, leaf_types
+from pairkit.dataset.frames import as_written, join_frames, leaf_types
 from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
@@ -57,15 +57,16 @@ SEARCHED = "searched.npy"
 PROBE = "probe.npy"
 RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
+IN_MEMORY = "an Encoder in memory"
+_REMEDY = "build the index again with --fresh"
+
 _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
-IN_MEMORY = "an Encoder in memory"
-KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID = "id"  # the role by which another column is named as the column of keys
-_ID_COLUMNS = (_ID, "number", "url")
+_KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_KEY_ROLE = "id"  # as in `--columns id=NAME`
+_ID_COLUMNS = ("id", "number", "url")
 _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
-_REMEDY = "build the index again with --fresh"
 
 
 class IndexManifest(Foreign):
@@ -73,13 +74,13 @@ class IndexManifest(Foreign):
 
     format: Literal[1] = 1
     model: str
-    text: Annotated[list[str], Field(min_length=1)]
+    text: list[str]
     rows: Length
     dim: Length
     vectors: Literal["float32", "int8"]
     kind: IndexKind
     recall: float | None = None
-    weight: Annotated[float, Field(ge=0, le=1)]
+    weight: float
     purpose: Purpose | None = None
     key: str | None = None
 
@@ -88,8 +89,9 @@ def read_manifest(folder: Path) -> IndexManifest:
     """Read `index.json`; raises ConfigError if there is none, and DataError if it is damaged."""
     path = folder / ABOUT
     if not path.is_file():
-        problem = "is a file" if folder.is_file() else "no index.json"
-        raise ConfigError(f"{folder}: {problem}; make an index first, with `aoe index`")
+        raise ConfigError(
+            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
+        )
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
@@ -98,11 +100,12 @@ def recorded_model(folder: Path) -> str:
     model = read_manifest(folder).model
     if model != IN_MEMORY and not model.startswith(".."):
         return model
-    if not (folder / model).is_dir():
+    path = folder / model
+    if not path.is_dir():
         raise ConfigError(
             f"{folder}: its model, {one_line(model)}, isn't there; give it as --model"
         )
-    return str(folder / model)
+    return str(path)
 
 
 class IndexContent(NamedTuple):
@@ -144,22 +147,21 @@ def _stored_rows(path: Path, about: IndexManifest) -> pl.DataFrame:
         raise DataError(
             f"is missing or not readable as parquet; {_REMEDY}", path=path
         ) from error
-    lacks_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
-    if rows.height != about.rows or lacks_texts or rows.schema.get(HASH) != pl.String:
-        columns = ", ".join((*about.text, HASH))
+    columns = (*about.text, HASH)
+    if rows.height != about.rows or not set(columns).issubset(rows.columns):
         raise DataError(
-            f"has {rows.height:,} rows; expected {about.rows:,} with {columns}; {_REMEDY}",
+            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join(columns)}; {_REMEDY}",
             path=path,
         )
     return rows
 
 
 def _stored_array(
-    path: Path, shape: tuple[int, int], dtype: str = "floating"
+    path: Path, shape: tuple[int, int], dtype: str = "float32"
 ) -> ndarray:
     """An array mapped from disk; raises DataError if it has another shape or type."""
     array = mapped_array(path, _REMEDY)
-    if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
+    if array.shape != shape or array.dtype != dtype:
         raise DataError(
             f"has {array.dtype} of shape {array.shape}; expected {dtype} of shape {shape}; {_REMEDY}",
             path=path,
@@ -189,31 +191,73 @@ def read_rows(
     source: Source, column_roles: Mapping[str, str] | None = None
 ) -> TextRows:
     """Read the rows of all tables of a source, in order; raises DataError if no row has a text."""
-    tables = []
-    for part in chain.from_iterable(parts_of(source, lines=True).values()):
-        # Rows are named by file and number, as in error messages.
-        file = pl.lit(PurePath(part.where).name).alias(FILE)
-        tables.append(part.numbered(column_roles).with_columns(file))
-    table = pl.DataFrame(schema=[*_ORIGIN])
-    if tables:
-        table = pl.concat(tables, how="diagonal_relaxed")
-    origins = table.select(_ORIGIN)
-    frame = table.drop(_ORIGIN)
     where = source_name(source)
     roles = dict(column_roles or {})
-    key = _key_column(frame, where, roles.pop(_ID, None))
+    table = _numbered_rows(source, roles)
+    frame = table.drop(_ORIGIN)
+    key = _key_column(frame, where, roles.pop(_KEY_ROLE, None))
     columns = _text_columns(frame, where, roles)
-    frame = _with_texts(frame, columns, where)
+    frame = _in_text_form(frame, columns, where)
     texts = joined(frame, columns)
     has_text = [not is_blank(text) for text in texts]
-    kept = list(compress(texts, has_text))
-    if not kept:
+    if not any(has_text):
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
-    rows = frame.hstack(origins).filter(pl.Series(has_text, dtype=pl.Boolean))
-    return TextRows(rows, columns, kept, len(texts) - len(kept), key)
+    rows = frame.hstack(table.select(_ORIGIN)).filter(has_text)
+    kept = list(compress(texts, has_text))
+    return TextRows(rows, columns, kept, has_text.count(False), key)
 
 
-def _with_texts(
+def _numbered_rows(source: Source, roles: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of all tables with their file and number, as in error messages."""
+    parts = [*chain.from_iterable(parts_of(source, lines=True).values())]
+    files = [PurePath(part.where) for part in parts]
+    names = [file.name for file in files]
+    if len(set(names)) < len(names):  # in several folders
+        folder = commonpath(files)
+        names = [str(file.relative_to(folder)) for file in files]
+    tables = [pl.DataFrame(schema=[*_ORIGIN])]
+    for part, name in zip(parts, names, strict=True):
+        tables.append(part.numbered(roles).with_columns(pl.lit(name).alias(FILE)))
+    return join_frames(tables)
+
+
+def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
+    """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
+    names = [name for name, dtype in frame.schema.items() if _is_single_text(dtype)]
+    if key is None:
+        return _KEY if _KEY in names else None
+    if key not in names:
+        shown = one_line(", ".join(names))
+        raise DataError(
+            f"no column {key!r} of numbers or texts for {_KEY_ROLE}; there are {shown}",
+            path=where,
+        )
+    return key
+
+
+def _text_columns(
+    frame: pl.DataFrame, where: str, roles: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
+    names = frame.columns
+    is_single = roles.keys() == {"text"}
+    if not roles:
+        is_single = "text" in map(str.lower, names)
+    columns = []
+    if not is_single:
+        role_columns = document_roles(frame, where, roles, needed=False)
+        columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
+    if not columns:
+        columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
+    for name in columns:
+        dtype = frame.schema[name]
+        if not _is_single_text(dtype):
+            problem = f"the column {name!r} contains {dtype}; expected texts"
+            raise DataError(problem, path=where)
+    return tuple(columns)
+
+
+def _in_text_form(
     frame: pl.DataFrame, columns: Sequence[str], where: str
 ) -> pl.DataFrame:
     """The columns whose values can be written as text; structures become JSON, and texts lose their tags.
@@ -221,7 +265,7 @@ def _with_texts(
     Columns without a text form are left out, with a note.
     """
     without_text_form = [
-        name for name, dtype in frame.schema.items() if not _is_text(dtype)
+        name for name, dtype in frame.schema.items() if not _has_text_form(dtype)
     ]
     if without_text_form:
         note_once(
@@ -242,55 +286,38 @@ def _with_texts(
     return frame.with_columns(converted)
 
 
-def _key_column(frame: pl.DataFrame, where: str, key: str | None) -> str | None:
-    """The column of keys: the given one, or one called `key`; raises DataError without the given one."""
-    names = [
-        name
-        for name, dtype in frame.schema.items()
-        if _is_text(dtype) and not dtype.is_nested()
-    ]
-    if key is None:
-        return KEY if KEY in names else None
-    if key not in names:
-        shown = one_line(", ".join(names))
-        raise DataError(
-            f"no column {key!r} of numbers or texts for {_ID}; there are {shown}",
-            path=where,
-        )
-    return key
-
-
-def _is_text(dtype: Any) -> bool:
+def _has_text_form(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
     without_text = (pl.Binary, pl.Duration, pl.Object)
     return all(leaf not in without_text for leaf in leaf_types(dtype))
+
+
+def _is_single_text(dtype: Any) -> bool:
+    return _has_text_form(dtype) and not dtype.is_nested()
 
 
 def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     id_columns = ("place",) if is_chunk else _ID_COLUMNS
-    scalar_columns = {
-        name for name, dtype in rows.schema.items() if not dtype.is_nested()
-    }
-    names = [name for name in (key, *id_columns) if name in scalar_columns]
-    numbers = _row_numbers(rows)
+    names = [
+        name
+        for name in (key, *id_columns)
+        if name in rows.columns and not rows.schema[name].is_nested()
+    ]
     if not names:
-        return numbers
+        return _row_numbers(rows)
     ids = rows[names[0]]
     texts = as_written(ids).fill_null("")
     is_known = texts.str.contains(r"\S")
     if is_known.all():
         return texts if ids.dtype.is_float() else ids
-    row_names = pl.select(pl.format("row {}", numbers)).to_series()
-    ids_or_rows = texts.zip_with(is_known, row_names)
-    return ids_or_rows.alias(f"{ids.name} or row")
+    row_names = "row " + _row_numbers(rows).cast(pl.String)
+    return texts.zip_with(is_known, row_names).alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     """The number of each row in its file, with the file's name if there are several."""
-    if ROW not in rows.columns:  # chunks of documents
-        return pl.Series("place", range(rows.height))
     name = ROW if "row" in rows.columns else "row"
     if rows[FILE].n_unique() == 1:
         return rows[ROW].alias(name)
@@ -307,33 +334,9 @@ def _json_value(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str | int | float | None):
         return value
     return str(value)
-
-
-def _text_columns(
-    frame: pl.DataFrame, where: str, roles: Mapping[str, str]
-) -> tuple[str, ...]:
-    """The columns that form a text; `roles` are the given ones. Raises DataError if these aren't texts."""
-    names = frame.columns
-    has_text = roles.keys() == {"text"}
-    if not roles:
-        has_text = "text" in map(str.lower, names)
-    columns = []
-    if not has_text:
-        role_columns = document_roles(frame, where, roles, needed=False)
-        columns = [role_columns[role] for role in _TEXT_ROLES if role in role_columns]
-    if not columns:
-        columns = [text_column(names, where, roles, frame.iter_rows(named=True))]
-    for name in columns:
-        dtype = frame.schema[name]
-        if dtype.is_nested() or not _is_text(dtype):
-            content = "lists" if dtype.is_nested() else f"{dtype}"
-            raise DataError(
-                f"the column {name!r} contains {content}; expected texts", path=where
-            )
-    return tuple(columns)
 
 
 def with_rows(
@@ -341,7 +344,7 @@ def with_rows(
 ) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
     sides = [
-        side.rename({name: f"{name}_{number}" for name in side.columns})
-        for number, side in enumerate((first, second), 1)
+        first.select(pl.all().name.suffix("_1")),
+        second.select(pl.all().name.suffix("_2")),
     ]
     return pl.concat([pairs, *sides], how="horizontal")

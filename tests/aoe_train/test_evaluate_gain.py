@@ -150,6 +150,28 @@ def test_intervals_widen_with_label_uncertainty():
     assert against_half(RIGHT, probabilities=LABELS) == against_half(RIGHT)
 
 
+def test_no_verdict_without_enough_new_pairs():
+    """The pairs that weren't trained on are one, of one label, or equally probable."""
+    rare = np.arange(80.0) < 2
+    for labels, probabilities, trained, new in values(
+        """
+            TWO | None | [0] | None
+            RARE | None | [0, 1] | None
+            RARE | JUDGED | [0, 1] | None
+            RARE | None | [0] | 79
+            """,
+        TWO=np.array([1.0, 0]),
+        RARE=rare * 1.0,
+        JUDGED=np.where(rare, 0.9, 0.1),
+    ):
+        model, rival = (
+            Binary(cosines[: len(labels)], labels, probabilities=probabilities)
+            for cosines in (RIGHT, HALF)
+        )
+        found = gain(model, rival, HOW, trained)
+        assert (found.is_judged, found.pairs) == (new is not None, new or len(labels))
+
+
 def test_too_few_pairs_show_nothing():
     """With three positives among 200 pairs, one gain in seven is chance."""
     for pairs, word, end in values("""

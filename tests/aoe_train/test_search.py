@@ -141,11 +141,27 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
         assert {*pairs(table, f"{key_column}_")} <= {(*keys,), (*keys[::-1],)}
 
 
-def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
-    for name in ("a-1.csv", "a-2.csv"):
-        (tmp_path / name).write_text(f"text\na dog of {name}\n")
-    index = indexed(tmp_path / "a-*.csv", bert, tmp_path / "index")
-    assert index.keys() == ["a-1.csv:2", "a-2.csv:2"]
+@table(
+    """
+    names, keys
+    ['a-1.csv', 'a-2.csv'] | ['a-1.csv:2', 'a-2.csv:2']
+    ['old/a.csv', 'new/a.csv'] | ['new/a.csv:2', 'old/a.csv:2']
+    """,
+)
+def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path, names, keys):
+    for name in names:
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text\na dog of {name}\n")
+    pattern = tmp_path / "in" / names[0].replace("1", "*").replace("old", "*")
+    assert indexed(pattern, bert, tmp_path / "index").keys() == keys
+
+
+def test_columns_of_several_files_may_have_different_types(bert, tmp_path):
+    (tmp_path / "1.jsonl").write_text('{"text": "a dog", "tags": "b"}\n')
+    (tmp_path / "2.jsonl").write_text('{"text": "a boat", "tags": ["c"]}\n')
+    index = indexed(tmp_path / "?.jsonl", bert, tmp_path / "index")
+    assert index.rows["tags"].to_list() == ["b", '["c"]']
 
 
 def test_vectors_are_an_array_and_hits_a_table(made, quantized):
@@ -207,7 +223,7 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     rows, columns, words
     [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
     [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
-    [{'text': ['x']}] | {} | contains lists
+    [{'text': ['x']}] | {} | contains List
     [{'text': ' '}] | {} | no row has a text in text
     SPAN | {'text': 'a'} | the column 'a' contains Duration
     """,
@@ -459,10 +475,6 @@ DAMAGES = [
     (manifest(words=["a"]), "words/words.json"),
     (manifest(words=7), "words/words.json"),
     (table(lambda rows: rows.drop("sha256")), "rows.parquet"),
-    (
-        table(lambda rows: rows.with_columns(title=pl.concat_list("title"))),
-        "rows.parquet",
-    ),
 ]
 
 

@@ -122,6 +122,9 @@ ANTONYMS = text_table("""
     The rain got worse. | The rain got better.
     They closed the book. | They opened the book.
     He is an unhappy child. | He is a happy child.
+    Plan A decreases costs. | Plan A increases costs.
+    Plan-A decreases costs. | Plan-A increases costs.
+    "A small child sleeps." | "A large child sleeps."
 """)
 
 

@@ -40,6 +40,8 @@ SAME = {
     ),
     "a hint of Excel": ("a.csv", f"sep=;\n{SEMICOLONS}".encode()),
     "a quoted hint": ("a.csv", f'"sep=;"\n{SEMICOLONS}'.encode()),
+    "a hint in TSV": ("a.tsv", f"sep=;\n{SEMICOLONS}".encode()),
+    "blank lines above the header": ("a.csv", f"\n \n{SEMICOLONS}".encode()),
     "bars": ("a.csv", SEMICOLONS.replace(";", "|").encode()),
     "line ends of Macintosh": ("a.csv", PLAIN.replace("\n", "\r").encode()),
     "doubled carriage returns": ("a.csv", PLAIN.replace("\n", "\r\r\n").encode()),
@@ -137,6 +139,11 @@ TEXTS = {
         'text\tn\n"a ""b"""\t1\nc\t2\n',
         ['a "b"', "c"],
     ),
+    "direct speech over two rows of TSV": (
+        "a.tsv",
+        'text\tn\n"I came.\t0\nI saw."\t1\n\n',
+        ['"I came.', 'I saw."'],
+    ),
     "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
     "half of a surrogate pair": (
         "a.json",
@@ -172,7 +179,7 @@ def test_texts_do_not_change(tmp_path, case):
     [
         *text_table(r"""
         a.csv | :2: text after a quoted cell; .* as "", not as \\" | HEAD"He said \"yes\"",b,1\n
-        a.csv | :3: 4 cells, expected 3, .* quote texts with ',' | HEADa,b,1\nc, d,e,1\n
+        a.csv | :3: 5 cells, expected 3, .* quote texts with ',' | HEADa,b,1\nc, d,1,,e\n
         a.csv | :3: lines 3 to 4: a quotation mark opens a cell | HEADa,b,1\n"c,d,0\ne,f,1\n
         a.csv | :3: repeats the first row | HEADa,b,1\nHEAD
         a.csv | :2: 3 cells, .*',', or delete rows above the header | Export of May\nHEAD

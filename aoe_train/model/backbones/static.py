@@ -7,11 +7,10 @@ special tokens, and a text without tokens gets a zero vector, as in sentence-tra
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from huggingface_hub.dataclasses import strict
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
@@ -33,19 +32,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import EncoderSettings
 
 _WEIGHTS = "model.safetensors"
-# The largest size of a table after its mapping is applied.
-_MAX_NUMBERS = 1 << 30
+_MAX_NUMBERS = 1 << 30  # of a table after its mapping was applied
 _REMEDY = "copy or download the model again"
-
-
-@strict
-class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
-    """The size of the table."""
-
-    model_type = "static"
-
-    vocab_size: int = 1
-    hidden_size: int = 1
 
 
 class StaticTable(PackedBackbone, nn.Module):
@@ -57,7 +45,8 @@ class StaticTable(PackedBackbone, nn.Module):
     def __init__(self, table: Float[Tensor, "token dim"]) -> None:
         super().__init__()
         tokens, dim = table.shape
-        self.config = StaticConfig(vocab_size=tokens, hidden_size=dim)
+        sizes = {"vocab_size": tokens, "hidden_size": dim}
+        self.config = PreTrainedConfig.from_dict(sizes)
         self.embedding = nn.Embedding(tokens, dim, _weight=table)
 
     def packed_vectors(
@@ -90,22 +79,21 @@ def read_static(
 
     first, *_ = read_modules(folder)
     module = folder / first.path
-    for checked in {folder, module}:
+    for checked in {folder, module}:  # one folder, if the path is empty
         check_settings(checked)
     path = module / "tokenizer.json"
     try:
         with panics_as_errors("on its own rules"):
             raw = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises plain Exception
-        raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=path) from error
+        raise _damaged(path, f"no tokenizer ({error})") from error
     raw.post_processor = None  # it would add special tokens
     table = _read_table(module / _WEIGHTS)
     highest = max(raw.get_vocab(with_added_tokens=True).values(), default=-1)
     if highest >= len(table):
-        raise DataError(
-            f"has vectors of {len(table):,} tokens, but the tokenizer has a token number {highest:,};"
-            f" {_REMEDY}",
-            path=module / _WEIGHTS,
+        raise _damaged(
+            module / _WEIGHTS,
+            f"has vectors of {len(table):,} tokens, but the tokenizer has a token number {highest:,}",
         )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)  # type: ignore[no-untyped-call]
     return StaticTable(table.to(dtype)), tokenizer
@@ -113,14 +101,14 @@ def read_static(
 
 def check_static(settings: EncoderSettings) -> None:
     """Refuse settings that a static model can't have."""
-    unsupported: dict[str, bool] = {
+    given = {
         f"pooling {settings.pooling}": settings.pooling not in ("auto", "avg"),
         "include_prompt false": not settings.include_prompt,
         "layers": settings.layers is not None,
         "bidirectional": settings.bidirectional,
     }
-    for name, is_set in unsupported.items():
-        if is_set:
+    for name, is_given in given.items():
+        if is_given:
             raise ConfigError(
                 f"encoder.{name}: a static model averages its tokens' vectors; leave it out"
             )
@@ -140,29 +128,37 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    def refuse(problem: str) -> NoReturn:
-        raise DataError(f"{problem}; {_REMEDY}", path=path)
-
     try:
         stored = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise DataError(f"no weights ({error}); {_REMEDY}", path=path) from error
+        raise _damaged(path, f"no weights ({error})") from error
     table = stored.get("embedding.weight", stored.get("embeddings"))
     if table is None or table.ndim != 2:
-        refuse("contains no table of token vectors")
-    rows = stored.get("mapping")
-    if rows is not None:
-        rows = rows.long()
-        is_list = rows.ndim == 1 and len(rows) > 0
-        if not is_list or int(rows.min()) < 0 or int(rows.max()) >= len(table):
-            refuse("mapping: expected the index of a row for each token")
-        if len(rows) * table.shape[1] > _MAX_NUMBERS:
-            refuse(f"mapping: more than {_MAX_NUMBERS:,} numbers in total")
-        table = table[rows]
+        raise _damaged(path, "contains no table of token vectors")
+    if "mapping" in stored:
+        table = table[_row_of_token(stored["mapping"], table, path)]
     table = table.float()
-    weights = stored.get("weights")
-    if weights is not None:
+    if "weights" in stored:
+        weights = stored["weights"]
         if weights.shape != (len(table),):
-            refuse(f"weights: expected one for each of the {len(table):,} tokens")
+            problem = f"weights: expected one for each of the {len(table):,} tokens"
+            raise _damaged(path, problem)
         table = table * weights[:, None].float()
     return table.contiguous()
+
+
+def _row_of_token(
+    mapping: Tensor, table: Float[Tensor, "row dim"], path: Path
+) -> Int[Tensor, " token"]:
+    """The row of each token; raises DataError for missing rows, or if the result were too large."""
+    rows = mapping.long()
+    is_list = rows.ndim == 1 and len(rows) > 0
+    if not is_list or int(rows.min()) < 0 or int(rows.max()) >= len(table):
+        raise _damaged(path, "mapping: expected the index of a row for each token")
+    if len(rows) * table.shape[1] > _MAX_NUMBERS:
+        raise _damaged(path, f"mapping: more than {_MAX_NUMBERS:,} numbers in total")
+    return rows
+
+
+def _damaged(path: Path, problem: str) -> DataError:
+    return DataError(f"{problem}; {_REMEDY}", path=path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from math import ceil
 
 from gis_builder.crawling.github.client import RequestRefused
@@ -35,8 +36,8 @@ _FILL = 0.7  # target share of the limit: parts differ in size, and few should e
 def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     if not crawl.store.tasks(row.full_name, _KIND):
-        is_begun = crawl.store.tasks(row.full_name, "sweep")
-        if is_begun or is_cheaper_swept(row, crawl.settings):
+        is_swept = crawl.store.tasks(row.full_name, "sweep")
+        if is_swept or is_cheaper_swept(row, crawl.settings):
             sweep(crawl, row)
             return
         queries = search_queries(row, crawl.settings)
@@ -76,19 +77,20 @@ class Window:
     @property
     def qualifier(self) -> str:
         """The window in GitHub's search syntax; empty if unbounded."""
-        if self.start is None and self.end is None:
-            return ""
         if self.start is None:
-            return f"created:<={iso(self.end or 0)}"
+            return "" if self.end is None else f"created:<={iso(self.end)}"
         if self.end is None:
             return f"created:>={iso(self.start)}"
         return f"created:{iso(self.start)}..{iso(self.end)}"
 
 
 def split_window(
-    window: Window, count: int, limit: int, first: int, last: int
+    window: Window, total: int, limit: int, first: int, last: int
 ) -> tuple[Window, ...]:
-    """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
+    """Split a window with `total` results into adjacent ones; returns none if it is only a second.
+
+    The issues were created from `first` to `last`, except for imported ones, which may be older.
+    """
     start = window.start
     end = window.end
     if start is None:
@@ -100,15 +102,12 @@ def split_window(
     if end <= start:
         return ()
     seconds = end - start + 1
-    needed = round(count / (limit * _FILL)) + 1
+    needed = round(total / (limit * _FILL)) + 1
     parts = min(_MAX_PARTS, seconds, max(2, needed))
-    windows = []
-    part_start = window.start
-    for part in range(1, parts):
-        edge = start + seconds * part // parts
-        windows.append(Window(part_start, edge - 1))
-        part_start = edge
-    return (*windows, Window(part_start, window.end))
+    later_starts = [start + seconds * part // parts for part in range(1, parts)]
+    starts = [window.start, *later_starts]
+    ends = [*(later - 1 for later in later_starts), window.end]
+    return tuple(map(Window, starts, ends))
 
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:
@@ -149,34 +148,35 @@ class _Discovery:
             self._crawl.save(task.repo, Page(tasks=[replace(task, done=True)]))
 
     def _search(self, tasks: Sequence[CrawlTask], size: BatchSize) -> None:
-        """Run as many searches as one query has, and store their results."""
+        """Run as many searches as one query has, and store their results; repeated if all fail."""
         page = Page()
-        failures = 0
-        while not page.tasks:
-            reply, count = self._crawl.ask(size, tasks, self._crawl.queries.searches)
-            for index, task in enumerate(tasks[:count]):
-                failure = failure_of(reply.errors, f"s{index}")
+        for attempt in count(1):
+            reply, sent = self._crawl.ask(size, tasks, self._crawl.queries.searches)
+            for index, task in enumerate(tasks[:sent]):
+                alias = f"s{index}"
+                failure = failure_of(reply.errors, alias)
                 if not failure:
-                    results = reply.data.get(f"s{index}")
-                    if results is None:
-                        raise BadReply(f"search {task.key!r}: missing from the reply")
-                    self._add_results(page, task, results)
-            if not page.tasks:
-                failures += 1
-                if failures == self._crawl.settings.attempts:
-                    raise RemoteError(
-                        f"every search failed ({failure}); run the same command again to continue"
-                    )
-                size.shrink()
-                self._crawl.client.back_off(failures, "every search failed")
+                    self._add_results(page, task, reply.data.get(alias))
+            if page.tasks:
+                break
+            if attempt == self._crawl.settings.attempts:
+                raise RemoteError(
+                    f"every search failed ({failure}); run the same command again to continue"
+                )
+            size.shrink()
+            self._crawl.client.back_off(attempt, "every search failed")
         self._crawl.save(self._row.full_name, page)
 
-    def _add_results(self, page: Page, task: CrawlTask, results: SearchPage) -> None:
+    def _add_results(
+        self, page: Page, task: CrawlTask, results: SearchPage | None
+    ) -> None:
         """Queue the issues of a page of results, and the next page."""
+        if results is None:
+            raise BadReply(f"search {task.key!r}: missing from the reply")
         repo = self._row.full_name
-        count = results.issue_count
-        if task.cursor is None and count > self._crawl.settings.search_limit:
-            parts = self._split(page, task, count)
+        total = results.issue_count
+        if task.cursor is None and total > self._crawl.settings.search_limit:
+            parts = self._split(page, task, total)
             if parts is not None:
                 page.tasks += [replace(task, done=True), *parts]
                 return
@@ -191,23 +191,23 @@ class _Discovery:
             )
             pages.advance(numbers, cursor)
             next_task = replace(next_task, cursor=cursor, done=False)
-        elif found < count:
-            warning = f"search {task.key!r} counts {count} issues but returns {found}"
+        elif found < total:
+            warning = f"search {task.key!r} counts {total} issues but returns {found}"
             page.warnings.append((repo, warning))
         page.tasks.append(next_task)
 
-    def _split(self, page: Page, task: CrawlTask, count: int) -> list[CrawlTask] | None:
+    def _split(self, page: Page, task: CrawlTask, total: int) -> list[CrawlTask] | None:
         """The searches that replace one with too many results; None if it can't be split."""
         row = self._row
         settings = self._crawl.settings
         is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
-        if is_phrase and count > settings.max_phrase_share * row.issue_count:
-            warning = f"search {task.key!r} was skipped: {count} of {row.issue_count} issues match"
+        if is_phrase and total > settings.max_phrase_share * row.issue_count:
+            warning = f"search {task.key!r} was skipped: {total} of {row.issue_count} issues match"
             page.warnings.append((row.full_name, warning))
             return []
         windows = split_window(
             Window(task.state["start"], task.state["end"]),
-            count,
+            total,
             settings.search_limit,
             first=epoch(row.created_at),
             last=epoch(row.newest_at),

@@ -1,4 +1,4 @@
-"""Tag the tokens of a sentence with one-letter codes, and apply edits to it."""
+"""Tag the tokens of a sentence with one-letter codes, find its main verb, and apply edits to it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from HanTa.HanoverTagger import HanoverTagger
 
 from llm_labeler.clients.wordnet.wordnet_lexicon import Words, lemmas, with_article_for
 from llm_labeler.records import ChangeKind
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
+
 
 # Codes with the tags of the corpus. Further codes: `,` and `.` for punctuation, `x` for non-words.
 _TAGS = {
@@ -43,12 +49,13 @@ _CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
 _NUMBER = re.compile(r"[.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
-_COLLECTIVE = frozenset(("people", "police", "data"))
+_COLLECTIVE = word_set("people police data")
 _MAX_LETTERS = 60  # of a word, as the tagger takes quadratic time
 _TOKEN = re.compile(
     r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S"
 )
-_ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
+# A capital A after a word is part of a name: plan A, type-A.
+_ARTICLE = re.compile(r"(?<!-)\b(an?|(?<!\w )An?)(\s+)$")
 NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
 WITH_PHRASES = (
     rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
@@ -57,19 +64,13 @@ WITH_PHRASES = (
 _VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
 
 # Groups of codes.
-_FINITE = "MBHOzd"
+_FINITE = "MBHOzd"  # verbs
 _FINITE_NOT_PAST = "MBHOz"
 _AFTER_A_DETERMINER = "JnsDgeR#"
 _STARTS_A_CLAUSE = "DPnsJEv#R"
-_SUBJECTS = ("n", "s", "P", "W")
+_SUBJECTS = ("n", "s", "P", "W")  # before a verb
 _OBJECTS = ("vP", "zP", "dP", "gP")  # with their verb: "help you relax"
 _LONGEST_INTRODUCTION = 14  # tokens
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
-
 
 _NEGATORS = word_set(
     """
@@ -83,59 +84,7 @@ _SUBORDINATORS = word_set(
 _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 
 
-def codes(words: Words) -> str:
-    """One code per token."""
-    tags = _tags(words)
-    letters = []
-    before = "^"
-    for word, tag in zip(words, tags, strict=True):
-        before = _code(word, tag, before)
-        letters.append(before)
-
-    # "This" and "all" without a noun are pronouns.
-    for index, (tag, after) in enumerate(zip(tags, [*letters[1:], "."], strict=True)):
-        if tag == "DT0" and after not in _AFTER_A_DETERMINER:
-            letters[index] = "P"
-    return "".join(letters)
-
-
-@lru_cache(maxsize=64)
-def _tags(words: Words) -> Words:
-    return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
-
-
-def _base(word: str) -> str:
-    """The part of a word that the tagger knows: `do` of `don't`, `body` of `body's`."""
-    plain = word[:_MAX_LETTERS].replace("’", "'")
-    if plain.lower() in _WHOLE:
-        return _WHOLE[plain.lower()]
-    return plain.removesuffix("n't").partition("'")[0] or plain
-
-
-def _code(word: str, tag: str, before: str) -> str:
-    """The code of a word, from its tag, its form and the code before it."""
-    low = word.lower()
-    if not any(map(str.isalnum, word)) and word not in "%&":
-        return "." if word in ".!?" else ","
-    if _NUMBER.fullmatch(low):
-        return "#"
-    if _FOREIGN.fullmatch(low):
-        return "x"
-    code = _CODES.get(tag, "n")
-    # Correct the tagger by the form of the word.
-    if code == "s" and not low.endswith("s") and lemmas(low, "n")[:1] == (low,):
-        return "n"
-    if code == "J" and low.endswith("ing") and before in "BbR" and lemmas(low, "v"):
-        return "g"
-    return "s" if low in _COLLECTIVE else code
-
-
-@cache
-def _tagger() -> HanoverTagger:
-    return HanoverTagger("morphmodel_en.pgz")
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Edit:
     """Replaces the tokens from `start` to before `end` by `text`."""
 
@@ -165,6 +114,11 @@ class Change:
         return self.edits[0]
 
 
+def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> Change:
+    """A change of the meaning, for hard negatives."""
+    return Change(confidence, edits, kind)
+
+
 @dataclass(frozen=True)
 class TaggedSentence:
     """A sentence with its tokens and their codes."""
@@ -189,7 +143,19 @@ class TaggedSentence:
     @cached_property
     def codes(self) -> str:
         """One code per token, see `_TAGS`."""
-        return codes(self.words)
+        tags = _tags(self.words)
+        letters = []
+        before = "^"
+        for word, tag in zip(self.words, tags, strict=True):
+            before = _code(word, tag, before)
+            letters.append(before)
+
+        # "This" and "all" without a noun are pronouns.
+        following = [*letters[1:], "."]
+        for index, (tag, after) in enumerate(zip(tags, following, strict=True)):
+            if tag == "DT0" and after not in _AFTER_A_DETERMINER:
+                letters[index] = "P"
+        return "".join(letters)
 
     @property
     def is_question(self) -> bool:
@@ -235,26 +201,23 @@ class TaggedSentence:
         """Apply edits, and adapt capitals and articles."""
         text = self.text
         # From the last to the first, so that earlier spans stay valid.
-        for edit in sorted(edits, key=lambda edit: -edit.start):
+        for edit in sorted(edits, reverse=True):
             text = self._apply(edit, text)
         text = text.strip()
         return capital(text) if self.text[:1].isupper() else text
 
     def _apply(self, edit: Edit, text: str) -> str:
-        start = len(text)
-        if edit.start < len(self.spans):
-            start, _ = self.spans[edit.start]
-        before = text[:start]
-        after = text[start:]
+        start, _ = self.spans[edit.start]
+        end = start
         new = edit.text
         if edit.start == edit.end:
-            if new:
-                new += " "
+            new += " "
         else:
             _, end = self.spans[edit.end - 1]
-            after = text[end:]
             if self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
                 new = capital(new)
+        before = text[:start]
+        after = text[end:]
         if not new:  # a word is dropped with one of the spaces around it
             before = before.rstrip()
             if after[:1] not in ".,;:?!)":
@@ -277,6 +240,41 @@ def _fit_article(before: str, new: str) -> str:
     if article[1].istitle():
         fitting = fitting.capitalize()
     return before[: article.start()] + fitting + article[2]
+
+
+@lru_cache(maxsize=64)
+def _tags(words: Words) -> Words:
+    return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
+
+
+def _base(word: str) -> str:
+    """The part of a word that the tagger knows: `do` of `don't`, `body` of `body's`."""
+    plain = word[:_MAX_LETTERS].replace("’", "'")
+    stem, _, _ = plain.removesuffix("n't").partition("'")
+    return _WHOLE.get(plain.lower()) or stem or plain
+
+
+def _code(word: str, tag: str, before: str) -> str:
+    """The code of a word, from its tag, its form and the code before it."""
+    low = word.lower()
+    if not any(map(str.isalnum, word)) and word not in "%&":
+        return "." if word in ".!?" else ","
+    if _NUMBER.fullmatch(low):
+        return "#"
+    if _FOREIGN.fullmatch(low):
+        return "x"
+    code = _CODES.get(tag, "n")
+    # Correct the tagger by the form of the word.
+    if code == "s" and not low.endswith("s") and lemmas(low, "n")[:1] == (low,):
+        return "n"
+    if code == "J" and low.endswith("ing") and before in "BbR" and lemmas(low, "v"):
+        return "g"
+    return "s" if low in _COLLECTIVE else code
+
+
+@cache
+def _tagger() -> HanoverTagger:
+    return HanoverTagger("morphmodel_en.pgz")
 
 
 def main_verb(sentence: TaggedSentence) -> int | None:
@@ -312,14 +310,12 @@ def main_start(sentence: TaggedSentence) -> int | None:
     """Start of the main clause, after an introductory clause, adverb or phrase with a comma."""
     codes = sentence.codes
     low = sentence.low
-    if not codes:
-        return None
     first = codes[0]
 
     if first == "S" or low[0] in _SUBORDINATORS:
         for index in range(2, len(low)):
             after_comma = low[index - 1] == "," and codes[index] in _STARTS_A_CLAUSE
-            if after_comma and _has_any(_FINITE + "v", codes[: index - 1]):
+            if after_comma and not set(codes[: index - 1]).isdisjoint(_FINITE + "v"):
                 return index
         return None
 
@@ -327,15 +323,11 @@ def main_start(sentence: TaggedSentence) -> int | None:
         introduction = low[:_LONGEST_INTRODUCTION]
         if "," in introduction:
             comma = introduction.index(",")
-            if not _has_any(_FINITE_NOT_PAST, codes[:comma]):
+            if set(codes[:comma]).isdisjoint(_FINITE_NOT_PAST):
                 return comma + 1
         return 0 if first in "RC" else None
 
     return 0
-
-
-def _has_any(wanted: str, codes: str) -> bool:
-    return not set(wanted).isdisjoint(codes)
 
 
 def is_plural(sentence: TaggedSentence, start: int, end: int) -> bool:
@@ -369,8 +361,3 @@ def _is_finite(
         subject = sentence.low[len(up_to_subject) - 1]
         return subject in _PLURAL_SUBJECTS and not up_to_subject.endswith(_OBJECTS)
     return before in ("s", "W")
-
-
-def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> Change:
-    """A change of the meaning, for hard negatives."""
-    return Change(confidence, edits, kind)

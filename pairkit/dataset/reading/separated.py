@@ -1,7 +1,7 @@
 """Read CSV and TSV files. The rules are the same for every command.
 
-- The separator of CSV is the most frequent of comma, semicolon, tab and bar in the first line, or the one in
-  Excel's line `sep=;`.
+- The separator of CSV is the most frequent of comma, semicolon, tab and bar in the first line that isn't
+  blank, or the one in Excel's line `sep=;`.
 - Cells in double quotes may have separators, line breaks, and quotation marks written twice. Other quotation
   marks are text; between tabs all are, unless the file quotes wherever it needs to.
 - A row may lack its last cells. Cells beyond the header must be empty.
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -30,13 +30,12 @@ from pairkit.base.system.text_lines import (
 from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
-_OPENS_CELL = re.compile(r'(?:^|\t)"')
-_HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-_NO_NAME = re.compile(
+_SEPARATOR_HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+_BLANK_ENDS = re.compile(
     r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$"
 )
 _BLOCK = 8192  # rows that are held as Python objects
-_WIDE = 1_000  # columns
+_MANY_COLUMNS = 1_000
 
 
 def records(
@@ -45,74 +44,24 @@ def records(
     *,
     header: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
-    reader = _csv_reader(path)
-    first: list[str] = []
-    blank = 0  # lines since the last record
-    for row, cells, fault in _parsed(reader):
-        if not fault and not any(map(str.strip, cells)):
-            blank += bool(first)
-            continue
-        is_first = not first
-        if is_first:
-            first = _without_empty_end(cells)
-            check_width(len(first), path)
-        kept = cells[: len(first)]
-        if header and not is_first and kept == first and len(first) > 1:
-            fault = (
-                "repeats the first row, as in files that were joined; remove this row"
-            )
-        fault = fault or _beyond_header(cells, first, reader.dialect.delimiter)
-        if fault:
-            bad_row = DataError(fault, path=path, row=row)
-            if broken is None:
-                raise bad_row
-            broken(bad_row)
-            if is_first:
-                return
+    """Records with their numbers, the header first; blank rows between others have no cells.
+
+    Bad rows raise DataError; `broken` gets their errors instead. A bad header ends the records.
+    """
+    blank = 0  # rows since the last record
+    for row, cells, fault in _checked(path, header=header):
+        if not cells and not fault:
+            blank += 1
             continue
         yield from ((row - number, []) for number in range(blank, 0, -1))
         blank = 0
-        yield row, kept
-
-
-def _parsed(reader: Any) -> Iterator[tuple[int, list[str], str]]:
-    """The number of each record, its cells, and the fault of one that can't be parsed."""
-    for row in count(1):
-        first_line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            fault = _explain_csv_error(error)
-            if reader.line_num > first_line:
-                fault = f"lines {first_line} to {reader.line_num}: {fault}"
-            yield row, [], fault
+        if not fault:
+            yield row, cells
             continue
-        if cells is None:
-            return
-        yield row, cells, ""
-
-
-def _without_empty_end(header: list[str]) -> list[str]:
-    """A header without the thousands of empty cells that spreadsheets may add."""
-    if len(header) <= _WIDE:
-        return header
-    used = [number for number, cell in enumerate(header, 1) if cell.strip()]
-    return header[: used[-1]]
-
-
-def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
-    """The fault of a row with texts beyond the last column, if it has any."""
-    extra = [cell for cell in cells[len(header) :] if cell.strip()]
-    if not extra:
-        return ""
-    remedy = f"quote texts with {separator!r}"
-    if len(header) == 1:
-        remedy += ", or delete rows above the header"
-    return (
-        f"{len(header) + len(extra)} cells, expected {len(header)}, so {one_line(extra[0], 40)!r} is"
-        f" beyond the last column; {remedy}"
-    )
+        bad_row = DataError(fault, path=path, row=row)
+        if broken is None:
+            raise bad_row
+        broken(bad_row)
 
 
 def named_records(
@@ -126,9 +75,10 @@ def named_records(
         return names, chain([(number, cells)], rows)
     repeated = [name for name, times in Counter(cells).items() if name and times > 1]
     if repeated:
-        name = one_line(repeated[0])
         note_once(
-            "%s: several columns are named %s; a number tells them apart", path, name
+            "%s: several columns are named %s; a number tells them apart",
+            path,
+            one_line(repeated[0]),
         )
     return column_names(cells), rows
 
@@ -155,7 +105,7 @@ def column_names(names: Iterable[str]) -> list[str]:
     """Column names without blanks and invisible characters around them; each is unique and not empty."""
     unique = dict[str, None]()
     for number, raw in enumerate(names, 1):
-        name = plain = _NO_NAME.sub("", raw) or f"column_{number}"
+        name = plain = _BLANK_ENDS.sub("", raw) or f"column_{number}"
         suffixes = count(2)
         while name in unique:
             name = f"{plain}_{next(suffixes)}"
@@ -163,58 +113,121 @@ def column_names(names: Iterable[str]) -> list[str]:
     return [*unique]
 
 
-def _csv_reader(path: Path) -> Any:
-    """A `csv.reader` with the rules of a file."""
+def _checked(path: Path, *, header: bool) -> Iterator[tuple[int, list[str], str]]:
+    """The number, cells and fault of each record below blank rows; a blank row has neither cells nor fault."""
+    form = _form_of(path)
+    first: list[str] = []
+    for row, cells, fault in _parsed(path, form):
+        if not fault and not any(map(str.strip, cells)):
+            if first:
+                yield row, [], ""
+            continue
+        is_first = not first
+        if is_first:
+            first = _without_empty_end(cells)
+            check_width(len(first), path)
+        kept = cells[: len(first)]
+        if header and not is_first and kept == first and len(first) > 1:
+            fault = (
+                "repeats the first row, as in files that were joined; remove this row"
+            )
+        yield row, kept, fault or _beyond_header(cells, first, form.separator)
+        if not first:
+            return
+
+
+def _parsed(path: Path, form: _SeparatedForm) -> Iterator[tuple[int, list[str], str]]:
+    """The number of each record, its cells, and the fault of one that can't be parsed."""
     # The default, 128 KiB, is too low; unclosed quotes need some limit.
     csv.field_size_limit(MAX_LINE_BYTES)
-    form = _form_of(path)
-    has_quotes = form.separator != "\t" or _is_quoted(path)
-    return csv.reader(
-        islice(_text_lines(path), form.has_hint, None),
+    reader = csv.reader(
+        islice(_text_lines(path), form.skipped, None),
         delimiter=form.separator,
         skipinitialspace=form.is_padded,
-        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
+        quoting=csv.QUOTE_MINIMAL if form.is_quoted else csv.QUOTE_NONE,
         strict=True,
+    )
+    for row in count(1):
+        first_line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            fault = _explain_csv_error(error)
+            if reader.line_num > first_line:
+                fault = f"lines {first_line} to {reader.line_num}: {fault}"
+            yield row, [], fault
+            continue
+        if cells is None:
+            return
+        yield row, cells, ""
+
+
+def _without_empty_end(header: list[str]) -> list[str]:
+    """A header without the thousands of empty cells that spreadsheets may add."""
+    if len(header) > _MANY_COLUMNS:
+        while not header[-1].strip():
+            header.pop()
+    return header
+
+
+def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
+    """The fault of a row with texts beyond the last column, if it has any."""
+    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+    if not extra:
+        return ""
+    remedy = f"quote texts with {separator!r}"
+    if len(header) == 1:
+        remedy += ", or delete rows above the header"
+    return (
+        f"{len(cells)} cells, expected {len(header)}, so {one_line(extra[0], 40)!r} is"
+        f" beyond the last column; {remedy}"
     )
 
 
 class _SeparatedForm(NamedTuple):
-    """How a file separates cells."""
+    """How a file separates and quotes cells."""
 
     separator: str
-    is_padded: bool = False  # whether blanks follow separators
-    has_hint: bool = False  # whether the first line is Excel's hint at the separator
+    is_padded: bool  # blanks follow separators
+    is_quoted: bool
+    skipped: int  # lines up to Excel's hint at the separator
 
 
 def _form_of(path: Path) -> _SeparatedForm:
-    """The form of a file, by its name or first line."""
-    _, line = next(read_text_lines(path), (1, ""))
-    line = line.split("\r")[0].rstrip("\n")
+    """The form of a file, by its name and its first line that isn't blank."""
+    lines = enumerate(_text_lines(path), 1)
+    number, line = next(((n, line) for n, line in lines if line.strip()), (0, ""))
+    line = line.rstrip("\r\n")
     if "\0" in line:
         message = "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8"
-        raise DataError(message, path=path, row=1)
-    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
-        return _SeparatedForm("\t")
-    if hint := _HINT.fullmatch(line):
-        return _SeparatedForm(hint[1], has_hint=True)
+        raise DataError(message, path=path, row=number)
     plain = _QUOTED.sub("", line)
-    separator = max(",;\t|", key=plain.count)
-    if separator == "\t":
-        return _SeparatedForm(separator)
-    _, *others = plain.split(separator)
-    is_padded = bool(others) and all(name.startswith(" ") for name in others)
-    return _SeparatedForm(separator, is_padded)
+    hint = _SEPARATOR_HINT.fullmatch(line)
+    if hint:
+        separator = hint[1]
+    elif path.name.lower().removesuffix(".gz").endswith(".tsv"):
+        separator = "\t"
+    else:
+        separator = max(",;\t|", key=plain.count)
+    names = plain.split(separator)
+    are_padded = len(names) > 1 and all(name.startswith(" ") for name in names[1:])
+    return _SeparatedForm(
+        separator,
+        is_padded=are_padded and separator != "\t",
+        is_quoted=separator != "\t" or _quotes_between_tabs(path),
+        skipped=number if hint else 0,
+    )
 
 
-def _is_quoted(path: Path) -> bool:
+def _quotes_between_tabs(path: Path) -> bool:
     """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
     opens_cells = False
     needs_quotes = next(_text_lines(path), "").startswith('"')
     for _, line in read_text_lines(path):
         if '"' in line:
-            opens_cells |= bool(_OPENS_CELL.search(line))
+            opens_cells |= '\t"' in f"\t{line}"
             needs_quotes |= '""' in line
-    if not opens_cells:
+    if not opens_cells or (not needs_quotes and _lines_are_rows(path)):
         return False
     width = 0
     try:
@@ -228,10 +241,16 @@ def _is_quoted(path: Path) -> bool:
     return needs_quotes
 
 
+def _lines_are_rows(path: Path) -> bool:
+    """Whether all lines have the same cells, so that a mark may open speech which ends in a later row."""
+    tabs = {line.count("\t") for line in _text_lines(path) if line.strip()}
+    return len(tabs) == 1 and tabs != {0}
+
+
 def _text_lines(path: Path) -> Iterator[str]:
     """Lines with their ends, which may be lone carriage returns."""
     for _, line in read_text_lines(path):
-        if "\r" in line and "\r" in line[:-2].rstrip("\r"):
+        if "\r" in line and "\r" in line.rstrip("\r\n"):
             yield from re.findall(r"[^\r]*\r+\n?|[^\r]+", line)
         else:
             yield line
