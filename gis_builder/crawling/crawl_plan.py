@@ -102,12 +102,6 @@ class Plan(Printed):
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
-    def next_steps(self) -> list[tuple[str, str]]:
-        """The command that follows a plan."""
-        if not self.requests:
-            return []
-        return [("build the dataset", "gis build with the same repositories")]
-
     def tables(self) -> list[ResultTable]:
         """The table, if there is anything to crawl."""
         return [self.table()] if self.requests else []

@@ -21,7 +21,7 @@ from gis_builder.detection.claim_reader import (
     says_fixed,
 )
 from gis_builder.detection.issue_references import REFERENCE_MARK, find_references
-from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
+from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import ClaimKind
@@ -32,6 +32,11 @@ MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 
 _DOUBTED = re.compile(
     r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
+)
+# After the sentence of a guess: "It is a different issue though.", "But it isn't."
+_TAKES_BACK = code_pattern(
+    r"STOP [WORD COMMA]{0,2} THIS IS? FILLER?"
+    r" (?:ARTICLE? DIFFERENT [ISSUE COMMA STOP] | NOT WORD? (?:STOP | $))"
 )
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
@@ -159,7 +164,7 @@ def _claims(
     claims = list(islice(all_claims, MAX_CLAIMS + 1))
     if Code.JOKE in codes or is_kept_open(codes):
         return [_left_open(claim, Stance.ASSERTED) for claim in claims]
-    if Code.UNDECIDED in codes:
+    if Code.UNDECIDED in codes or _TAKES_BACK.search(codes):
         return [_left_open(claim) for claim in claims]
     return claims
 

@@ -173,10 +173,11 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "not a duplicate"."""
-    if not might_guess(label):
+    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "has-duplicates"."""
+    words = label.replace("-", " ")
+    if not might_guess(label) or words.lower().startswith("has "):
         return False
-    page = PreparedText(label.replace("-", " "), ANY_ISSUE, ())
+    page = PreparedText(words, ANY_ISSUE, ())
     codes: set[str] = set()
     for index in range(len(page.spans)):
         codes.update(page.sentence(index).codes)

@@ -113,7 +113,7 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
     position = 0
     decoder = json.JSONDecoder()
     try:
-        text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
+        text = replace_surrogates(read_whole(path, as_utf8=True)).decode("utf-8-sig")
         while depth >= 0 and (match := _NEXT.search(text, position)):
             position = match.end()
             if match[0] == "[":
