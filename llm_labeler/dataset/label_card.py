@@ -10,7 +10,8 @@ from typing import Any
 
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, format_counts
-from llm_labeler.settings import AGGREGATIONS, RULES
+from llm_labeler.settings import AGGREGATIONS
+from llm_labeler.settings.llms import RULES
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import dataset_card, table
