@@ -39,6 +39,7 @@ from gis_builder.pairing.split import (
     BEYOND,
     RefTable,
     SameSplit,
+    SplitInput,
     SplitResult,
     Splits,
     split_groups,
@@ -288,17 +289,15 @@ def near_duplicate_groups(
 
 def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitResult:
     """Assign whole groups to splits, before negatives are drawn."""
-    settings = combined.settings
     table = combined.pairs.table
-    assigned = split_groups(
+    task = SplitInput(
         refs=combined.refs,
-        pairs=(table["first"].to_numpy(), table["second"].to_numpy()),
+        first=table["first"].to_numpy(),
+        second=table["second"].to_numpy(),
         groups=combined.groups(near_duplicates),
         usable=combined.texts.usable,
-        settings=settings.split,
-        ratio=settings.pair.ratio,
-        seed=settings.seed,
     )
+    assigned = split_groups(task, combined.settings)
     excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
     combined.drop({}, [pair.dropped(BEYOND) for pair in excess])
     return assigned
