@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api import crawls, datasets
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import RUN, Option
-from pairkit.base.cli.terminal import next_step
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -26,31 +26,20 @@ app = application(
 @SHARED(
     dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True)
 )
-def _build(
-    arguments: dict[str, Any],
-    *,
-    dry_run: bool = False,
-    json: bool = False,
-    quiet: bool = False,
-) -> Built | None:
-    if not dry_run:
-        return datasets.build(**arguments)
-    _show_plan(datasets.plan_of_build(**arguments), json=json, quiet=quiet)
-    return None
+def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
+    if dry_run:
+        return _with_build(datasets.plan_of_build(**arguments))
+    return datasets.build(**arguments)
 
 
-def _plan(
-    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
-) -> None:
-    _show_plan(datasets.plan(**arguments), json=json, quiet=quiet)
+def _plan(arguments: dict[str, Any]) -> Plan:
+    return _with_build(datasets.plan(**arguments))
 
 
-def _show_plan(plan: Plan, *, json: bool, quiet: bool) -> None:
-    """Show a plan, and the build with the same options."""
-    show(plan, json=json, quiet=quiet)
-    if plan.requests:
-        words = [word for word in sys.argv[2:] if word != "--dry-run"]
-        next_step("build the dataset", ["gis", "build", *words], quiet=quiet)
+def _with_build(plan: Plan) -> Plan:
+    """The plan, followed by a build with the same options."""
+    words = [word for word in sys.argv[2:] if word != "--dry-run"]
+    return replace(plan, build=("gis", "build", *words))
 
 
 @SHARED(

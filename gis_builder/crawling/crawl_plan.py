@@ -69,6 +69,7 @@ class Plan(Printed):
     strategy: str
     repositories: tuple[RepoPlan, ...]
     spent: Usage
+    build: Sequence[str] = ()  # the command of a build with the same options
 
     @property
     def points(self) -> int:
@@ -101,6 +102,12 @@ class Plan(Printed):
             "repositories": [repo.to_dict() for repo in self.repositories],
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
+
+    def next_steps(self) -> list[tuple[str, Sequence[str]]]:
+        """The command that follows a plan."""
+        return (
+            [("build the dataset", self.build)] if self.build and self.requests else []
+        )
 
     def tables(self) -> list[ResultTable]:
         """The table, if there is anything to crawl."""

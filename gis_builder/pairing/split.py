@@ -156,15 +156,14 @@ class _WeightedGroups(NamedTuple):
 
 def split_groups(task: SplitInput, settings: DatasetSettings) -> SplitResult:
     """Assign whole groups to the splits."""
-    seed = settings.seed
     exact = settings.split.exact
     weighted = _weighted_groups(task)
     targets = _targets(weighted, settings)
-    order = _even_order(task.refs, weighted, seed)
+    order = _even_order(task.refs, weighted, settings.seed)
     assigned = fill_splits(order, weighted.weights, [*targets.values()], exact=exact)
     positives = assigned[weighted.group_of_positive]
     if exact:
-        excess = _beyond_targets(task, weighted, assigned, targets, seed)
+        excess = _beyond_targets(task, weighted, assigned, targets, settings.seed)
         positives[excess] = NOWHERE
     return SplitResult(
         groups=task.groups,
@@ -269,9 +268,8 @@ def _beyond_targets(
             firsts = task.refs.at(task.first[members])
             seconds = task.refs.at(task.second[members])
             shuffled = []
-            for pair in zip(firsts, seconds, members.tolist(), strict=True):
-                first, second, _ = pair
-                shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
+            for *pair, member in zip(firsts, seconds, members.tolist(), strict=True):
+                shuffled.append((keyed_hash(seed, "trim", *pair), *pair, member))
             shuffled.sort()
             excess += [member for *_, member in shuffled[limit:]]
     return excess
@@ -283,9 +281,8 @@ def _negatives_wanted(
     """The number of negatives by split; raises ConfigError if an exact split has too few positives."""
     counts = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS))
     sizes = dict(zip(SPLITS, counts.tolist(), strict=True))
-    # Requested splits are first.
-    splits = sorted(SPLITS, key=lambda split: not targets[split])
-    splits = [split for split in splits if targets[split] or sizes[split]]
+    used = [split for split in SPLITS if targets[split] or sizes[split]]
+    splits = sorted(used, key=lambda split: not targets[split])  # requested ones first
     rows = {split: round(sizes[split] * (1 + settings.pair.ratio)) for split in splits}
     if settings.split.exact:
         for split in splits:

@@ -70,14 +70,12 @@ def read_saved(
 
 def _fault_of(value: Any, repo: str | None) -> str:
     """Why a value can't be read, and what to do."""
-    if repo is None and is_known(value, "owner/name"):
-        return f"unknown layout; {GIVE_REPO}"
     fault = "unknown layout"
+    if repo is None and is_known(value, "owner/name"):
+        return f"{fault}; {GIVE_REPO}"
     if isinstance(value, dict) and value:
-        kind = other_kind(list(value))
-        names = one_line(", ".join(value), 100)
-        fault += f" (keys {names})"
-        if kind:
+        fault += f" (keys {one_line(', '.join(value), 100)})"
+        if kind := other_kind(list(value)):
             fault = f"is {kind}"
     return f"{fault}; see `gis import --help`"
 
@@ -107,21 +105,18 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
     """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
-    row = 1
+    row = 0
     try:
         text = replace_surrogates(read_whole(path, as_utf8=True)).decode("utf-8-sig")
-        for value in _parsed(text):
+        for row, value in enumerate(_parsed(text), 1):
             yield row, value
-            row += 1
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"not JSON ({error.msg}); fix the file", path=path, row=row
-        ) from error
     except (ValueError, RecursionError) as error:
         fault = "not JSON (nested too deep, or a number too large)"
-        if isinstance(error, UnicodeError):
+        if isinstance(error, json.JSONDecodeError):
+            fault = f"not JSON ({error.msg})"
+        elif isinstance(error, UnicodeError):
             fault = "not UTF-8"
-        raise DataError(f"{fault}; fix the file", path=path, row=row) from error
+        raise DataError(f"{fault}; fix the file", path=path, row=row + 1) from error
 
 
 def _parsed(text: str) -> Iterator[Any]:
@@ -294,10 +289,8 @@ def _repo_of(value: Object) -> str | None:
         match = ADDRESS.search(_text(value.get(key)))
         if match:
             return match[1]
-    url = _text(value.get("repository_url"))
-    if "/repos/" not in url:
-        return None
-    return "/".join(url.rsplit("/", 2)[1:])
+    _, _, name = _text(value.get("repository_url")).partition("/repos/")
+    return name or None
 
 
 def _home(repo: str | None) -> str | None:

@@ -191,7 +191,6 @@ class Dialect:
         self._has_system |= form.has_system
         misses = self.misses.pop(ask.key, 0)
         if ask.key in self._without_system:  # the format may be innocent
-            self._without_system.remove(ask.key)
             self.refused.add("system")
         elif misses and not self._has_format:
             self.refused.add("response_format")
