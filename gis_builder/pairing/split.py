@@ -268,8 +268,9 @@ def _beyond_targets(
             firsts = task.refs.at(task.first[members])
             seconds = task.refs.at(task.second[members])
             shuffled = []
-            for *pair, member in zip(firsts, seconds, members.tolist(), strict=True):
-                shuffled.append((keyed_hash(seed, "trim", *pair), *pair, member))
+            for pair in zip(firsts, seconds, members.tolist(), strict=True):
+                first, second, _ = pair
+                shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
             shuffled.sort()
             excess += [member for *_, member in shuffled[limit:]]
     return excess
