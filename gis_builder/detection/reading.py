@@ -38,6 +38,7 @@ _TAKES_BACK = code_pattern(
     r"STOP [WORD COMMA]{0,2} THIS IS? FILLER?"
     r" (?:ARTICLE? DIFFERENT [ISSUE COMMA STOP] | NOT WORD? (?:STOP | $))"
 )
+# "makes sense", "thanks for the explanation"
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
     r"|\bclears (?:it|this|that|things) up\b"
@@ -117,11 +118,6 @@ def _is_said(phrase: _Phrase, sentence: str) -> bool:
     return _DOUBTED.search(sentence, max(0, start - 40), start) is None
 
 
-def accepts_explanation(page: PreparedText) -> bool:
-    """Whether a text accepts an explanation: "makes sense", "thanks for the explanation"."""
-    return _ACCEPTS.search(page.hidden) is not None
-
-
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
     """Read a comment, body or title of `issue`; `former_names` are earlier names of its repository."""
     page = PreparedText(text, issue, former_names)
@@ -144,7 +140,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         says_different=any(map(says_different, sentences)),
         gives_other_reason=any(map(says_fixed, sentences)),
         explains=explains(page),
-        accepts_explanation=accepts_explanation(page),
+        accepts_explanation=_ACCEPTS.search(page.hidden) is not None,
         speaks_of_duplicates=Code.DUPLICATE in codes,
         reopens=any(map(is_reopening, sentences)),
         is_closing=Code.CLOSE in codes,

@@ -92,11 +92,10 @@ class Dialect:
             )
         self._name = name
         self._settings = settings
-        self._chosen: dict[str, Any] = {}
-        for name in ("temperature", "top_p", "seed"):
-            if getattr(settings, name) is not None:
-                self._chosen[name] = getattr(settings, name)
-        self._chosen |= settings.api.fields
+        sampling = settings.model_dump(
+            include={"temperature", "top_p", "seed"}, exclude_none=True
+        )
+        self._chosen = sampling | dict(settings.api.fields)
         self.refused: set[str] = set()  # fields that the server doesn't know
         # Whether the server has answered a request with it.
         self._has_format = False
