@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api import crawls, datasets
@@ -26,8 +28,18 @@ app = application(
 )
 def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
     if dry_run:
-        return datasets.plan_of_build(**arguments)
+        return _with_build(datasets.plan_of_build(**arguments))
     return datasets.build(**arguments)
+
+
+def _plan(arguments: dict[str, Any]) -> Plan:
+    return _with_build(datasets.plan(**arguments))
+
+
+def _with_build(plan: Plan) -> Plan:
+    """The plan, followed by a build with the same options."""
+    words = [word for word in sys.argv[2:] if word != "--dry-run"]
+    return replace(plan, build=("gis", "build", *words))
 
 
 @SHARED(
@@ -99,6 +111,7 @@ add_command(
     datasets.plan,
     "gis plan --repos data/repos.txt",
     "gis plan --repos data/repos.txt --strategy all --json",
+    run=_plan,
 )
 add_command(
     app,

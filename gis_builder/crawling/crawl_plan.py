@@ -69,6 +69,7 @@ class Plan(Printed):
     strategy: str
     repositories: tuple[RepoPlan, ...]
     spent: Usage
+    build: Sequence[str] = ()  # the command of a build with the same options
 
     @property
     def points(self) -> int:
@@ -102,11 +103,11 @@ class Plan(Printed):
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
-    def next_steps(self) -> list[tuple[str, str]]:
+    def next_steps(self) -> list[tuple[str, Sequence[str]]]:
         """The command that follows a plan."""
-        if not self.requests:
-            return []
-        return [("build the dataset", "gis build with the same repositories")]
+        return (
+            [("build the dataset", self.build)] if self.build and self.requests else []
+        )
 
     def tables(self) -> list[ResultTable]:
         """The table, if there is anything to crawl."""

@@ -85,7 +85,8 @@ def code_of(word: str) -> Code:
     if word.endswith(("'s", "'re")):
         return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
     if "-dup" in word:
-        return code_of(word.rpartition("-")[2])
+        before, _, last = word.rpartition("-")
+        return Code.NOT if before == "non" else code_of(last)
     might_be_typo = word.startswith("d") and ("p" in word or "b" in word)
     if not might_be_typo or not 6 <= len(word) <= 12 or word in _NO_TYPO:
         return Code.WORD

@@ -21,7 +21,7 @@ from gis_builder.detection.claim_reader import (
     says_fixed,
 )
 from gis_builder.detection.issue_references import REFERENCE_MARK, find_references
-from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
+from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import ClaimKind
@@ -33,6 +33,12 @@ MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 _DOUBTED = re.compile(
     r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
 )
+# After the sentence of a guess: "It is a different issue though.", "But it isn't."
+_TAKES_BACK = code_pattern(
+    r"STOP [WORD COMMA]{0,2} THIS IS? FILLER?"
+    r" (?:ARTICLE? DIFFERENT [ISSUE COMMA STOP] | NOT WORD? (?:STOP | $))"
+)
+# "makes sense", "thanks for the explanation"
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
     r"|\bclears (?:it|this|that|things) up\b"
@@ -112,11 +118,6 @@ def _is_said(phrase: _Phrase, sentence: str) -> bool:
     return _DOUBTED.search(sentence, max(0, start - 40), start) is None
 
 
-def accepts_explanation(page: PreparedText) -> bool:
-    """Whether a text accepts an explanation: "makes sense", "thanks for the explanation"."""
-    return _ACCEPTS.search(page.hidden) is not None
-
-
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
     """Read a comment, body or title of `issue`; `former_names` are earlier names of its repository."""
     page = PreparedText(text, issue, former_names)
@@ -139,7 +140,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         says_different=any(map(says_different, sentences)),
         gives_other_reason=any(map(says_fixed, sentences)),
         explains=explains(page),
-        accepts_explanation=accepts_explanation(page),
+        accepts_explanation=_ACCEPTS.search(page.hidden) is not None,
         speaks_of_duplicates=Code.DUPLICATE in codes,
         reopens=any(map(is_reopening, sentences)),
         is_closing=Code.CLOSE in codes,
@@ -159,7 +160,7 @@ def _claims(
     claims = list(islice(all_claims, MAX_CLAIMS + 1))
     if Code.JOKE in codes or is_kept_open(codes):
         return [_left_open(claim, Stance.ASSERTED) for claim in claims]
-    if Code.UNDECIDED in codes:
+    if Code.UNDECIDED in codes or _TAKES_BACK.search(codes):
         return [_left_open(claim) for claim in claims]
     return claims
 

@@ -66,7 +66,7 @@ _SHORTHANDS = {
         "[IS FILLER ALSO MAYBE AS ARTICLE WORD CLOSE]{0,5})"
     ),
     "NOT_BY_THE_WAY": (  # "unrelated to #1, dup of #2" has no claim about #1
-        "(?<![DIFFERENT RELATED SIMILAR_TO FIXED])(?<![DIFFERENT RELATED SIMILAR_TO FIXED] [OF BY])"
+        "(?<![DIFFERENT RELATED SIMILAR_TO FIXED NOT])(?<![DIFFERENT RELATED SIMILAR_TO FIXED] [OF BY])"
     ),
 }
 _SHORTHAND = re.compile("|".join(_SHORTHANDS))

@@ -173,13 +173,12 @@ def read_marks(thread: Thread) -> TrackerMarks:
 
 @lru_cache(1 << 12)
 def _says_duplicate(label: str) -> bool:
-    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "not a duplicate"."""
-    if not might_guess(label):
+    """Whether a label calls its issue a duplicate, unlike "possible-duplicate" and "has-duplicates"."""
+    words = re.sub("[-_]", " ", label)
+    if not might_guess(label) or words.lower().startswith("has "):
         return False
-    page = PreparedText(label.replace("-", " "), ANY_ISSUE, ())
-    codes: set[str] = set()
-    for index in range(len(page.spans)):
-        codes.update(page.sentence(index).codes)
+    page = PreparedText(words, ANY_ISSUE, ())
+    codes = set("".join(page.sentence(index).codes for index in range(len(page.spans))))
     return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
 
 

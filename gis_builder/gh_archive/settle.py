@@ -39,6 +39,7 @@ from gis_builder.pairing.split import (
     BEYOND,
     RefTable,
     SameSplit,
+    SplitInput,
     SplitResult,
     Splits,
     split_groups,
@@ -55,17 +56,22 @@ from pairkit.similarity.near_duplicates import near_identical_to
 
 NAME_TAKEN = "name_taken_over"
 OVER_LIMIT = "per_repo_max"
-
-
-# By name in lower case, the latest repository if one was deleted and created again: (time, event) and id.
-Owners = dict[str, tuple[tuple[str, int], int]]
-
 _PAIRS = {
     "first": pl.Int32,
     "second": pl.Int32,
     "hash": pl.UInt64,
     "label": pl.Int8,
 }
+
+
+class _Owner(NamedTuple):
+    """The latest repository of a name, if one was deleted and created again; later ones are greater."""
+
+    named_at: tuple[str, int]
+    repo_id: int
+
+
+Owners = dict[str, _Owner]  # by name in lower case
 
 
 class _Bucket(NamedTuple):
@@ -182,13 +188,12 @@ class CombinedBuckets(Struct):
         dropped = []
         repos = with_duplicates(judged)
         for repo in repos:
-            _, owner = owners[repo.name.lower()]
-            if owner == repo.repo_id:
-                ids[repo.name] = repo.repo_id
-                rejected.update(repo.rejected)
-                dropped += self._add_repo(repo)
-            else:
+            if owners[repo.name.lower()].repo_id != repo.repo_id:
                 self.counts[NAME_TAKEN] += 1
+                continue
+            ids[repo.name] = repo.repo_id
+            rejected.update(repo.rejected)
+            dropped += self._add_repo(repo)
         self.drop(rejected, dropped)
         positives = range(start, len(self.pairs))
         self.buckets.append(_Bucket(ids, positives, digest_of(pack(repos))))
@@ -256,8 +261,8 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
     for path in paths:
         for repo in with_duplicates(read_judged(path)):
             name = repo.name.lower()
-            claim = (repo.named_at, repo.repo_id)
-            owners[name] = max(owners.get(name, claim), claim)
+            owner = _Owner(repo.named_at, repo.repo_id)
+            owners[name] = max(owners.get(name, owner), owner)
             for cluster in repo.clusters:
                 yield from cluster.members
             yield from repo.texts
@@ -288,17 +293,15 @@ def near_duplicate_groups(
 
 def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitResult:
     """Assign whole groups to splits, before negatives are drawn."""
-    settings = combined.settings
     table = combined.pairs.table
-    assigned = split_groups(
+    task = SplitInput(
         refs=combined.refs,
-        pairs=(table["first"].to_numpy(), table["second"].to_numpy()),
+        first=table["first"].to_numpy(),
+        second=table["second"].to_numpy(),
         groups=combined.groups(near_duplicates),
         usable=combined.texts.usable,
-        settings=settings.split,
-        ratio=settings.pair.ratio,
-        seed=settings.seed,
     )
+    assigned = split_groups(task, combined.settings)
     excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
     combined.drop({}, [pair.dropped(BEYOND) for pair in excess])
     return assigned
@@ -318,14 +321,7 @@ def draw_inputs(
     """Yield the input of each bucket: splits, and the number of negatives of each repository."""
     refs = combined.refs
     usable = combined.texts.usable
-    repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
-    wanted = {}
-    for split, count in assigned.negatives_wanted.items():  # in proportion to positives
-        is_of_split = assigned.positives == SPLITS.index(split)
-        repos, counts = np.unique(repo_of[is_of_split], return_counts=True)
-        names = [refs.repos[repo] for repo in repos.tolist()]
-        counts_by_repo = shares(counts.tolist(), count)
-        wanted[split] = dict(zip(names, counts_by_repo, strict=True))
+    wanted = _wanted_by_repo(combined, assigned)
     for bucket in combined.buckets:
         issues_by_repo = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
         issues = np.concatenate([np.empty(0, np.int64), *issues_by_repo])
@@ -339,29 +335,36 @@ def draw_inputs(
         yield DrawInput(sorted(bucket.repos.values()), splits, wanted_of_bucket)
 
 
+def _wanted_by_repo(
+    combined: CombinedBuckets, assigned: SplitResult
+) -> dict[str, dict[str, int]]:
+    """The numbers of negatives by split and repository, in proportion to the positives."""
+    refs = combined.refs
+    repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
+    wanted = {}
+    for split, count in assigned.negatives_wanted.items():
+        is_of_split = assigned.positives == SPLITS.index(split)
+        repos, positives = np.unique(repo_of[is_of_split], return_counts=True)
+        names = [refs.repos[repo] for repo in repos.tolist()]
+        counts = shares(positives.tolist(), count)
+        wanted[split] = dict(zip(names, counts, strict=True))
+    return wanted
+
+
 def draw_negatives(
     judged: Path, draw_input: Path, settings_json: str
 ) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
     inputs = unpack(draw_input, DrawInput)
     settings = ArchiveSettings.model_validate_json(settings_json)
-    bucket_splits = inputs.splits
+    names = inputs.splits.positives
     drawn = Negatives(
-        pairs={split: [] for split in bucket_splits.positives},
-        missing=dict.fromkeys(bucket_splits.positives, 0),
+        pairs={split: [] for split in names}, missing=dict.fromkeys(names, 0)
     )
     for repo in with_duplicates(read_judged(judged)):
-        splits = Splits(group=bucket_splits.group)
-        for split, pairs in bucket_splits.positives.items():
-            pairs_of_repo = [pair for pair in pairs if pair.first.repo == repo.name]
-            pairs_of_repo.sort(key=attrgetter("first", "second"))
-            splits.positives[split] = pairs_of_repo
-            splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
+        splits = _splits_of_repo(repo, inputs)
         if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
             continue
-        splits.of = {
-            ref: bucket_splits.of[ref] for ref in repo.texts if ref in bucket_splits.of
-        }
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(
             splits, repo.clusters, repo.texts, links, settings.pair, settings.seed
@@ -372,6 +375,20 @@ def draw_negatives(
         drawn.dropped += negatives.dropped
         drawn.with_single += negatives.with_single
     yield pack(drawn)
+
+
+def _splits_of_repo(repo: JudgedRepo, inputs: DrawInput) -> Splits:
+    """The part of a bucket's splits on one repository, with the numbers of its negatives."""
+    of_bucket = inputs.splits
+    splits = Splits(
+        of={ref: of_bucket.of[ref] for ref in repo.texts if ref in of_bucket.of},
+        group=of_bucket.group,
+    )
+    for split, pairs in of_bucket.positives.items():
+        own = [pair for pair in pairs if pair.first.repo == repo.name]
+        splits.positives[split] = sorted(own, key=attrgetter("first", "second"))
+        splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
+    return splits
 
 
 class DrawnNegatives(NamedTuple):

@@ -179,13 +179,7 @@ def assemble(
     )
     near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
     splits = split_issues(
-        positives.pairs,
-        clusters,
-        texts.usable,
-        near_duplicates,
-        settings.split,
-        settings.pair.ratio,
-        seed,
+        positives.pairs, clusters, texts.usable, near_duplicates, settings
     )
     links = _linked_pairs(store, texts.usable, show)
     negatives = make_negatives(

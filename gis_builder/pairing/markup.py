@@ -108,12 +108,12 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
         yield text[position:], False
 
 
-def html_to_text(text: str) -> tuple[str, int]:
-    """Remove tags that importers write around texts, and replace HTML entities by their characters."""
+def html_to_text(text: str, *, decode: bool) -> tuple[str, int]:
+    """Remove tags that importers write around texts; `decode` replaces HTML entities by their characters."""
     tags = entities = 0
     if "<" in text:
         text, tags = _replace(text, _TAG, _tag_replacement, _with_hidden_code(text))
-    if "&" in text:
+    if decode and "&" in text:
         text, entities = _replace(text, _ENTITY, _character)
     return text, tags + entities
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gis_builder.settings import SPLITS, SplitSettings
+from gis_builder.settings import SPLITS, DatasetSettings
 from gis_builder.store import (
     DroppedPair,
     DuplicateCluster,
@@ -136,6 +136,16 @@ class SplitResult(NamedTuple):
         return splits
 
 
+class SplitInput(NamedTuple):
+    """The issues and positives to split, as indices of references."""
+
+    refs: RefTable
+    first: Indices  # of each positive
+    second: Indices
+    groups: Indices  # the lowest issue of each issue's group; (reference,)
+    usable: npt.NDArray[np.bool_]  # whether an issue has a text; (reference,)
+
+
 class _WeightedGroups(NamedTuple):
     """The groups with positives, in the order of their first positive."""
 
@@ -144,55 +154,29 @@ class _WeightedGroups(NamedTuple):
     group_of_positive: Indices  # index of the group of each positive
 
 
-def split_groups(
-    refs: RefTable,
-    pairs: tuple[Indices, Indices],
-    groups: Indices,
-    usable: npt.NDArray[np.bool_],
-    settings: SplitSettings,
-    ratio: float,
-    seed: int,
-) -> SplitResult:
+def split_groups(task: SplitInput, settings: DatasetSettings) -> SplitResult:
     """Assign whole groups to the splits."""
-    weighted = _weighted_groups(pairs, groups)
-    targets = _targets(
-        settings, ratio, len(weighted.group_of_positive), len(weighted.names)
-    )
-    order = _even_order(refs, weighted, seed)
-    assigned = fill_splits(
-        order, weighted.weights, [*targets.values()], exact=settings.exact
-    )
+    exact = settings.split.exact
+    weighted = _weighted_groups(task)
+    targets = _targets(weighted, settings)
+    order = _even_order(task.refs, weighted, settings.seed)
+    assigned = fill_splits(order, weighted.weights, [*targets.values()], exact=exact)
     positives = assigned[weighted.group_of_positive]
-    if settings.exact:
-        _trim_to_targets(positives, refs, pairs, weighted, assigned, targets, seed)
-    assigned_codes = positives[positives != NOWHERE]
-    counts = np.bincount(assigned_codes, minlength=len(SPLITS)).tolist()
-    sizes = dict(zip(SPLITS, counts, strict=True))
-    requested = [split for split in SPLITS if targets[split]]
-    splits = requested + [
-        split for split in SPLITS if sizes[split] and split not in requested
-    ]
-    for split in splits if settings.exact else ():
-        if sizes[split] < targets[split]:
-            raise ConfigError(
-                f"split: {split} needs {targets[split]} positives, but whole clusters give only {sizes[split]}; "
-                "request fewer rows or use fractions"
-            )
-    rows = {split: round(size * (1 + ratio)) for split, size in sizes.items()}
-    if settings.exact and settings.sizes is not None:
-        rows = dict(zip(SPLITS, map(int, settings.sizes), strict=True))
-    wanted = {split: rows[split] - sizes[split] for split in splits}
-    issues = _issue_splits(refs, groups, usable, weighted, assigned, settings, seed)
-    return SplitResult(groups, issues, positives, wanted)
+    if exact:
+        excess = _beyond_targets(task, weighted, assigned, targets, settings.seed)
+        positives[excess] = NOWHERE
+    return SplitResult(
+        groups=task.groups,
+        positives=positives,
+        negatives_wanted=_negatives_wanted(positives, targets, settings),
+        issues=_issue_splits(task, weighted.names, assigned, settings),
+    )
 
 
-def _weighted_groups(
-    pairs: tuple[Indices, Indices], groups: Indices
-) -> _WeightedGroups:
-    first, second = pairs
-    order = np.lexsort((second, first))
+def _weighted_groups(task: SplitInput) -> _WeightedGroups:
+    order = np.lexsort((task.second, task.first))
     names, first_use, group, weights = np.unique(
-        groups[first[order]],
+        task.groups[task.first[order]],
         return_index=True,
         return_inverse=True,
         return_counts=True,
@@ -227,19 +211,17 @@ def _even_order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices
     return np.lexsort((weighted.names, position))
 
 
-def _targets(
-    settings: SplitSettings,
-    ratio: float,
-    positives: int,
-    groups: int,
-) -> dict[str, int]:
+def _targets(weighted: _WeightedGroups, settings: DatasetSettings) -> dict[str, int]:
     """Number of positives for each split; raises ConfigError if exact sizes need more than there are."""
-    targets = split_targets(positives, settings.fractions, groups)
-    if settings.exact and settings.sizes is not None:
-        targets = [_positives_of(size, ratio) for size in settings.sizes]
+    split = settings.split
+    ratio = settings.pair.ratio
+    positives = len(weighted.group_of_positive)
+    targets = split_targets(positives, split.fractions, len(weighted.names))
+    if split.exact and split.sizes is not None:
+        targets = [_positives_of(size, ratio) for size in split.sizes]
         if sum(targets) > positives:
-            sizes = ",".join(f"{size:g}" for size in settings.sizes)
-            possible = _largest_sizes(settings.fractions, ratio, positives)
+            sizes = ",".join(f"{size:g}" for size in split.sizes)
+            possible = _largest_sizes(split.fractions, ratio, positives)
             largest = ",".join(map(str, possible))
             raise ConfigError(
                 f"split_sizes = {sizes}: needs {sum(targets)} positives, but there are {positives};"
@@ -266,16 +248,15 @@ def _largest_sizes(
     return [0] * len(fractions)
 
 
-def _trim_to_targets(
-    positives: Codes,
-    refs: RefTable,
-    pairs: tuple[Indices, Indices],
+def _beyond_targets(
+    task: SplitInput,
     weighted: _WeightedGroups,
     assigned: Codes,
     targets: Mapping[str, int],
     seed: int,
-) -> None:
-    """Remove random positives from the last groups of splits above their targets, in `positives` itself."""
+) -> list[int]:
+    """Random positives of the last groups of splits above their targets."""
+    excess = []
     for code, split in enumerate(SPLITS):
         groups_of_split = np.flatnonzero(assigned == code)
         weights = weighted.weights[groups_of_split]
@@ -284,34 +265,55 @@ def _trim_to_targets(
         is_large = weights > room
         for group, limit in zip(groups_of_split[is_large], room[is_large], strict=True):
             members = np.flatnonzero(weighted.group_of_positive == group)
-            firsts, seconds = (refs.at(side[members]) for side in pairs)
+            firsts = task.refs.at(task.first[members])
+            seconds = task.refs.at(task.second[members])
             shuffled = []
             for pair in zip(firsts, seconds, members.tolist(), strict=True):
                 first, second, _ = pair
                 shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
             shuffled.sort()
-            positives[[member for *_, member in shuffled[limit:]]] = NOWHERE
+            excess += [member for *_, member in shuffled[limit:]]
+    return excess
+
+
+def _negatives_wanted(
+    positives: Codes, targets: Mapping[str, int], settings: DatasetSettings
+) -> dict[str, int]:
+    """The number of negatives by split; raises ConfigError if an exact split has too few positives."""
+    counts = np.bincount(positives[positives != NOWHERE], minlength=len(SPLITS))
+    sizes = dict(zip(SPLITS, counts.tolist(), strict=True))
+    used = [split for split in SPLITS if targets[split] or sizes[split]]
+    splits = sorted(used, key=lambda split: not targets[split])  # requested ones first
+    rows = {split: round(sizes[split] * (1 + settings.pair.ratio)) for split in splits}
+    if settings.split.exact:
+        for split in splits:
+            if sizes[split] < targets[split]:
+                raise ConfigError(
+                    f"split: {split} needs {targets[split]} positives, but whole clusters give only"
+                    f" {sizes[split]}; request fewer rows or use fractions"
+                )
+        if settings.split.sizes is not None:
+            rows = dict(zip(SPLITS, map(int, settings.split.sizes), strict=True))
+    return {split: rows[split] - sizes[split] for split in splits}
 
 
 def _issue_splits(
-    refs: RefTable,
-    groups: Indices,
-    usable: npt.NDArray[np.bool_],
-    weighted: _WeightedGroups,
-    assigned: Codes,
-    settings: SplitSettings,
-    seed: int,
+    task: SplitInput, names: Indices, assigned: Codes, settings: DatasetSettings
 ) -> Codes:
-    """The split of each usable issue; a group without a positive gets a random one."""
-    split_of_group = np.full(len(refs), NOWHERE, np.int8)  # by the lowest issue
-    split_of_group[weighted.names] = assigned
-    single = np.zeros(len(refs), np.bool_)
-    single[groups[usable]] = True
-    single[weighted.names] = False
-    names = np.flatnonzero(single)
-    draws = [keyed_unit(seed, "single", name) for name in refs.at(names)]
-    split_of_group[names] = draw_splits(np.array(draws, np.float64), settings.fractions)
-    return np.where(usable, split_of_group[groups], np.int8(NOWHERE))
+    """The split of each usable issue; `names` are the groups with positives, others get a random split."""
+    split_of_group = np.full(len(task.refs), NOWHERE, np.int8)  # by the lowest issue
+    split_of_group[names] = assigned
+    is_single = np.zeros(len(task.refs), np.bool_)
+    is_single[task.groups[task.usable]] = True
+    is_single[names] = False
+    singles = np.flatnonzero(is_single)
+    draws = [
+        keyed_unit(settings.seed, "single", name) for name in task.refs.at(singles)
+    ]
+    split_of_group[singles] = draw_splits(
+        np.array(draws, np.float64), settings.split.fractions
+    )
+    return np.where(task.usable, split_of_group[task.groups], np.int8(NOWHERE))
 
 
 class Splits(Struct):
@@ -330,9 +332,7 @@ def split_issues(
     clusters: Iterable[DuplicateCluster],
     usable: Collection[IssueRef],
     near_duplicates: Iterable[Sequence[IssueRef]],
-    settings: SplitSettings,
-    ratio: float,
-    seed: int,
+    settings: DatasetSettings,
 ) -> Splits:
     """Assign issues and positives to splits, see `split_groups`."""
     tied_issues = [*(cluster.members for cluster in clusters), *near_duplicates]
@@ -343,11 +343,16 @@ def split_issues(
     same_split = SameSplit(refs)
     for members in tied_issues:
         same_split.add(members)
-    groups = same_split.groups()
     is_usable = np.zeros(len(refs), np.bool_)
     is_usable[refs.indices(usable)] = True
-    ends = refs.indices(firsts), refs.indices(seconds)
-    assigned = split_groups(refs, ends, groups, is_usable, settings, ratio, seed)
+    task = SplitInput(
+        refs=refs,
+        first=refs.indices(firsts),
+        second=refs.indices(seconds),
+        groups=same_split.groups(),
+        usable=is_usable,
+    )
+    assigned = split_groups(task, settings)
 
     splits = assigned.named(refs, np.flatnonzero(is_usable), pairs, assigned.positives)
     splits.negatives_wanted = assigned.negatives_wanted

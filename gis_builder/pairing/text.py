@@ -146,17 +146,19 @@ def clean(
     removed: Counter[str] | None = None,
     partners: Collection[IssueRef] = (),
 ) -> str:
-    """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
+    """Apply the rules until nothing changes; entities are decoded only once (`&amp;lt;` is `&lt;`)."""
     removed = Counter() if removed is None else removed
-    for _ in range(_MAX_PASSES):
+    for number in range(_MAX_PASSES):
         before = removed.total()
-        text = _pass(text, removed, partners)
+        text = _pass(text, removed, partners, decode=number == 0)
         if removed.total() == before:
             break
     return text
 
 
-def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
+def _pass(
+    text: str, removed: Counter[str], partners: Collection[IssueRef], *, decode: bool
+) -> str:
     text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
@@ -165,15 +167,15 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text = _counted(without_names(text), "person", removed)
     pieces = []
     for piece, is_code in segments(text):
-        pieces.append(piece if is_code else _clean_prose(piece, removed))
+        pieces.append(piece if is_code else _clean_prose(piece, removed, decode=decode))
     text = _cut_references("".join(pieces), removed, partners)
     return tidy_blanks(text)
 
 
-def _clean_prose(text: str, removed: Counter[str]) -> str:
+def _clean_prose(text: str, removed: Counter[str], *, decode: bool) -> str:
     # First, since an entity in an image's attribute may stand for ">".
     text = _counted(images_to_words(text), "image", removed)
-    text = _counted(html_to_text(text), "html", removed)
+    text = _counted(html_to_text(text, decode=decode), "html", removed)
     for kind, pattern in _LINES.items():
         spans = [match.span() for match in pattern.finditer(text)]
         text = _cut_counted(text, spans, kind, removed)

@@ -207,7 +207,7 @@ class SplitSettings(Settings):
         return sizes[0] / total, sizes[1] / total, sizes[2] / total
 
 
-class _DatasetSettings(Settings):
+class DatasetSettings(Settings):
     """The settings that builds and archives share."""
 
     seed: int = setting(42, "Seed of every random choice.")
@@ -218,7 +218,7 @@ class _DatasetSettings(Settings):
     split: SplitSettings = SplitSettings()
 
 
-class BuildSettings(_DatasetSettings):
+class BuildSettings(DatasetSettings):
     """A dataset from a crawl."""
 
     crawl: CrawlSettings = CrawlSettings()
@@ -235,7 +235,7 @@ class LimitSettings(Settings):
     )
 
 
-class ArchiveSettings(_DatasetSettings):
+class ArchiveSettings(DatasetSettings):
     """A dataset from GH Archive."""
 
     limits: LimitSettings = LimitSettings()

@@ -70,13 +70,13 @@ def read_saved(
 
 def _fault_of(value: Any, repo: str | None) -> str:
     """Why a value can't be read, and what to do."""
-    if repo is None and is_known(value, "owner/name"):
-        return f"unknown layout; {GIVE_REPO}"
     fault = "unknown layout"
+    if repo is None and is_known(value, "owner/name"):
+        return f"{fault}; {GIVE_REPO}"
     if isinstance(value, dict) and value:
-        kind = other_kind(list(value))
-        names = one_line(", ".join(value), 100)
-        fault = f"is {kind}" if kind else f"{fault} (keys {names})"
+        fault += f" (keys {one_line(', '.join(value), 100)})"
+        if kind := other_kind(list(value)):
+            fault = f"is {kind}"
     return f"{fault}; see `gis import --help`"
 
 
@@ -93,11 +93,8 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [value]
     issue = value.get("issue")
     if isinstance(issue, dict):
-        thread = dict(issue)
-        for name in ("comments", "events", "timeline"):
-            if name in value:
-                thread[name] = value[name]
-        return [thread]
+        names = ("comments", "events", "timeline")
+        return [issue | {name: value[name] for name in names if name in value}]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
         # First, because it is the cause of other faults in this answer.
@@ -108,37 +105,36 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
     """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
-    row = 1
+    row = 0
+    try:
+        text = replace_surrogates(read_whole(path, as_utf8=True)).decode("utf-8-sig")
+        for row, value in enumerate(_parsed(text), 1):
+            yield row, value
+    except (ValueError, RecursionError) as error:
+        fault = "not JSON (nested too deep, or a number too large)"
+        if isinstance(error, json.JSONDecodeError):
+            fault = f"not JSON ({error.msg})"
+        elif isinstance(error, UnicodeError):
+            fault = "not UTF-8"
+        raise DataError(f"{fault}; fix the file", path=path, row=row + 1) from error
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    """The values of a text, and of its arrays."""
     depth = 0  # of arrays
     position = 0
     decoder = json.JSONDecoder()
-    try:
-        text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
-        while depth >= 0 and (match := _NEXT.search(text, position)):
-            position = match.end()
-            if match[0] == "[":
-                depth += 1
-            elif match[0] == "]":
-                depth -= 1
-            else:
-                value, position = decoder.raw_decode(text, match.start())
-                yield row, value
-                row += 1
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"not JSON ({error.msg}); fix the file", path=path, row=row
-        ) from error
-    except (ValueError, RecursionError) as error:
-        fault = "not JSON (nested too deep, or a number too large)"
-        if isinstance(error, UnicodeError):
-            fault = "not UTF-8"
-        raise DataError(f"{fault}; fix the file", path=path, row=row) from error
+    while depth >= 0 and (match := _NEXT.search(text, position)):
+        position = match.end()
+        if match[0] == "[":
+            depth += 1
+        elif match[0] == "]":
+            depth -= 1
+        else:
+            value, position = decoder.raw_decode(text, match.start())
+            yield value
     if depth:
-        raise DataError(
-            "not JSON (unbalanced brackets of an array); fix the file",
-            path=path,
-            row=row,
-        )
+        raise json.JSONDecodeError("unbalanced brackets of an array", text, position)
 
 
 def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
@@ -150,21 +146,35 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     # An archive of an IETF group has all issues and pull requests of a repository.
     if isinstance(value.get("issues"), list) and isinstance(home, str):
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
-        return chain.from_iterable(_listed(item, home) for item in items)
-    is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
-    # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
-    if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
-        return _listed(value, _repo_of(value) or repo)
+        return chain.from_iterable(_gh_issue(item, home) for item in items)
+    if _is_gh_issue(value):
+        return _gh_issue(value, _repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
-    named = _repo_of(value)
-    if not named and "state" in value and value.keys().isdisjoint(("url", "html_url")):
-        named = repo  # the address of a milestone is not that of an issue
-    if named and value.keys() >= {"number", "title"}:
+    if _is_issue(value, repo):
         return _issue(value, repo)
     if value.keys() >= {"body", "issue_url"}:
         return iter([("comments", value)])
     return None
+
+
+def _is_gh_issue(value: Object) -> bool:
+    """Whether an object is an issue of `gh` or GraphQL."""
+    if "createdAt" not in value and value.get("state") not in ("OPEN", "CLOSED"):
+        return False
+    # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
+    return isinstance(value.get("number"), int) and "identifier" not in value
+
+
+def _is_issue(value: Object, repo: str | None) -> bool:
+    """Whether an object is a REST issue: it names its repository, or is in a file of issues of `repo`."""
+    if not value.keys() >= {"number", "title"}:
+        return False
+    if _repo_of(value):
+        return True
+    # The address of a milestone is not that of an issue.
+    has_address = "url" in value or "html_url" in value
+    return bool(repo) and "state" in value and not has_address
 
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
@@ -202,8 +212,21 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
         yield "events", value | {"issue_url": url}
 
 
-def _listed(value: Object, repo: str | None) -> Iterator[Part]:
-    """An issue from `gh issue list` or an archive of an IETF group."""
+def _gh_issue(value: Object, repo: str | None) -> Iterator[Part]:
+    """An issue of `gh`, GraphQL or an archive of an IETF group, with its comments and events."""
+    issue = _rest_issue(value, repo)
+    comments = value.get("comments")
+    count = comments.get("totalCount") if isinstance(comments, dict) else None
+    yield "issues", issue | {"comments": count}
+
+    issue["comments"] = list(map(_renamed, _dicts(comments)))
+    yield from _embedded_comments(issue, repo)
+    for node in _dicts(value.get("timelineItems")):  # of an answer to a GraphQL query
+        yield from _event(_timeline_event(_renamed(node), repo), value, repo)
+
+
+def _rest_issue(value: Object, repo: str | None) -> Object:
+    """The fields of an issue of `gh` as REST has them."""
     issue = _renamed(value)
     issue["state"] = _lower(value.get("state"))
     issue["state_reason"] = _lower(value.get("stateReason")) or None
@@ -219,14 +242,7 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         issue["labels"] = [
             {"name": label} if isinstance(label, str) else label for label in labels
         ]
-    comments = value.get("comments")
-    count = comments.get("totalCount") if isinstance(comments, dict) else None
-    yield "issues", issue | {"comments": count}
-
-    issue["comments"] = list(map(_renamed, _dicts(comments)))
-    yield from _embedded_comments(issue, repo)
-    for node in _dicts(value.get("timelineItems")):  # of an answer to a GraphQL query
-        yield from _event(_timeline_event(_renamed(node), repo), value, repo)
+    return issue
 
 
 def _timeline_event(node: Object, repo: str | None) -> Object:
@@ -273,10 +289,8 @@ def _repo_of(value: Object) -> str | None:
         match = ADDRESS.search(_text(value.get(key)))
         if match:
             return match[1]
-    url = _text(value.get("repository_url"))
-    if "/repos/" not in url:
-        return None
-    return "/".join(url.rsplit("/", 2)[1:])
+    _, _, name = _text(value.get("repository_url")).partition("/repos/")
+    return name or None
 
 
 def _home(repo: str | None) -> str | None:

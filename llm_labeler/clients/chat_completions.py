@@ -22,7 +22,7 @@ from llm_labeler.records import (
     TokenUsage,
     ending_of,
 )
-from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.llms import LlmSettings
 from llm_labeler.settings.providers import LIMIT_NAMES
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
@@ -48,8 +48,6 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-# Stands for the misses of a question that is asked without a system message, too.
-_MERGED = 1_000_000
 _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,
@@ -94,17 +92,18 @@ class Dialect:
             )
         self._name = name
         self._settings = settings
-        self._chosen: dict[str, Any] = {}
-        for name in ("temperature", "top_p", "seed"):
-            if getattr(settings, name) is not None:
-                self._chosen[name] = getattr(settings, name)
-        self._chosen |= settings.api.fields
+        sampling = settings.model_dump(
+            include={"temperature", "top_p", "seed"}, exclude_none=True
+        )
+        self._chosen = sampling | dict(settings.api.fields)
         self.refused: set[str] = set()  # fields that the server doesn't know
         # Whether the server has answered a request with it.
         self._has_format = False
         self._has_system = False
         # Unexplained refusals of each question with the format.
         self.misses = Counter[AskKey]()
+        # Questions that are asked without a system message, to find out whether the server refuses it.
+        self._without_system: set[AskKey] = set()
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         first = settings.api.limit_field
         self._limits = sorted(LIMIT_NAMES, key=lambda limit: limit != first)
@@ -115,7 +114,7 @@ class Dialect:
         misses = self.misses[ask.key]
         usable = [name for name in self._limits if name not in self.refused]
         limit, *_ = usable or self._limits
-        is_merged = "system" in self.refused or misses >= _MERGED
+        is_merged = "system" in self.refused or ask.key in self._without_system
         has_system = ask.messages[0].role == "system" and not is_merged
         is_missed = misses >= _MAX_MISSES and structured != "strict"
         is_refused = is_missed or "response_format" in self.refused
@@ -182,7 +181,7 @@ class Dialect:
             self.misses[ask.key] += 1 if self._has_format else _MAX_MISSES
             return not self._has_format
         if form.has_system and not (self._has_system or is_of_answer):
-            self.misses[ask.key] = _MERGED
+            self._without_system.add(ask.key)
         return self.form(ask) != form
 
     def answered(self, ask: Ask, form: Form) -> None:
@@ -190,7 +189,7 @@ class Dialect:
         self._has_format |= form.format != ""
         self._has_system |= form.has_system
         misses = self.misses.pop(ask.key, 0)
-        if misses >= _MERGED:  # the format may be innocent
+        if ask.key in self._without_system:  # the format may be innocent
             self.refused.add("system")
         elif misses and not self._has_format:
             self.refused.add("response_format")
@@ -258,25 +257,19 @@ def reply_of(value: Any) -> LlmReply:
         raise _broken("not an object", value)
     usage = usage_of(value.get("usage"))
     model = _name(value.get("model"))
-    choice = next(iter(_objects(value.get("choices"))), None)
-    message = {} if choice is None else choice.get("message")
-    raw = _text(message.get("content")) if isinstance(message, dict) else ""
-    refused = _refused_in(choice or {})
-    if refused is None and not raw:
-        refused = _refused_in(value)
-    if refused is not None:
-        raise refused
+    choice = _choice_of(value)
     if choice is None:
-        if not value.get("error") and _BLOCKED.search(json.dumps(value)):
+        if not value.get("error") and _is_blocked(value):
             return LlmReply("", "content_filter", usage, model)
         raise _broken("no choices", value)
-    if not raw and value.get("error"):
-        raise _broken("an error", value)
+
     finish = _name(choice.get("finish_reason"))
+    message = choice.get("message")
     if not isinstance(message, dict):
         if not finish:
             raise _broken("a choice without message", choice)
         message = {}
+    raw = _text(message.get("content"))
     refusal = _text(message.get("refusal"))
     if not raw and refusal:
         raw = refusal
@@ -287,12 +280,31 @@ def reply_of(value: Any) -> LlmReply:
     raw = raw or _misplaced(message)
     _, answer = split_thought(raw)
     if not answer.strip():
-        if _BLOCKED.search(json.dumps(value)):
+        if _is_blocked(value):
             finish = "content_filter"
         elif ending_of(finish) in ("complete", "unknown"):
             detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
             raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
     return LlmReply(raw, finish, usage, model)
+
+
+def _choice_of(value: dict[str, Any]) -> dict[str, Any] | None:
+    """The first choice, if any; raises the refusal or error that a completion has in place of a text."""
+    choice = next(iter(_objects(value.get("choices"))), None)
+    message = (choice or {}).get("message")
+    has_text = isinstance(message, dict) and _text(message.get("content")) != ""
+    refused = _refused_in(choice or {})
+    if refused is None and not has_text:
+        refused = _refused_in(value)
+    if refused is not None:
+        raise refused
+    if choice is not None and not has_text and value.get("error"):
+        raise _broken("an error", value)
+    return choice
+
+
+def _is_blocked(value: dict[str, Any]) -> bool:
+    return _BLOCKED.search(json.dumps(value)) is not None
 
 
 def _misplaced(message: dict[str, Any]) -> str:

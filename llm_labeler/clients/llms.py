@@ -19,7 +19,8 @@ from llm_labeler.records import (
     TokenUsage,
     content_hash,
 )
-from llm_labeler.settings import FUNCTION, LabelSettings, LlmSettings
+from llm_labeler.settings import LabelSettings
+from llm_labeler.settings.llms import FUNCTION, LlmSettings
 from llm_labeler.settings.providers import PRICES_AS_OF
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError

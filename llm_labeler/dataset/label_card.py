@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
+from llm_labeler.dataset.dataset_rows import DatasetRows, DatasetSplits
 from llm_labeler.records import POLARITIES, format_counts
-from llm_labeler.settings import AGGREGATIONS, RULES
+from llm_labeler.settings import AGGREGATIONS
+from llm_labeler.settings.llms import RULES
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import dataset_card, table

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from llm_labeler.dataset.label_splits import VOTES
+from llm_labeler.dataset.dataset_rows import VOTES
 from llm_labeler.judging.ensemble import Judges, fit_judges, label
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
 from llm_labeler.settings import AGGREGATIONS, EnsembleSettings

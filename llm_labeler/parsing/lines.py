@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from itertools import islice, pairwise
 
@@ -56,7 +55,7 @@ def read_lines(text: str, source: SourceText) -> list[Item]:
 def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<") and "<" in text:
-        text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
+        text = _TAG.sub("\n", _INLINE_TAG.sub("", text))
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
     pieces = []

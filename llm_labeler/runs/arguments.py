@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from llm_labeler.clients.llms import LlmFunction, is_async
-from llm_labeler.settings import FUNCTION, LabelSettings
+from llm_labeler.settings import LabelSettings
+from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from llm_labeler.clients.llms import Provider, build_all, parameters_of
+from llm_labeler.dataset.dataset_rows import VOTES
 from llm_labeler.dataset.existing_pairs import (
     GIVEN,
     PAIR,
@@ -22,7 +23,6 @@ from llm_labeler.dataset.existing_pairs import (
     read_existing_pairs,
 )
 from llm_labeler.dataset.label_card import CARD_TEXTS
-from llm_labeler.dataset.label_splits import VOTES
 from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 from pydantic import TypeAdapter
 
+from llm_labeler.judging.questions import CANDIDATES
 from llm_labeler.records import AskKey, Text
 from llm_labeler.runs.prompts import Template
 from llm_labeler.settings import LabelSettings
@@ -62,7 +63,7 @@ class RunRecord:
 
     @property
     def prompts(self) -> dict[str, str]:
-        """System message, examples and the question of each polarity."""
+        """System message, examples, the question of each polarity, and the judges' instructions."""
         prompts = {}
         if self.template.system:
             prompts["system"] = self.template.system
@@ -70,6 +71,8 @@ class RunRecord:
             prompts["examples"] = self.template.examples_summary
         for polarity in self.settings.prompt.polarities:
             prompts[polarity] = self.template.user[polarity]
+        if self.settings.judges:
+            prompts["judge"] = CANDIDATES.instructions
         return prompts
 
     def run_json(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.records import Proposal
 from llm_labeler.runs.label_folder import RunRecord
-from llm_labeler.settings import FUNCTION, LabelSettings
+from llm_labeler.settings import LabelSettings
+from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import spoken

@@ -64,6 +64,7 @@ def summary(text):
             This is a duplicate otherwise of #1
             Ah, I reposted my own issue: #1
             Has nothing to do with #2, dupe of #1.
+            Not #2, dup of #1
             Dup of #1 (cc #2)
             Dup of #1, see also #2
             Dup of #1. Fixed by #2

@@ -15,7 +15,7 @@ from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
 from gis_builder.pairing.sampler import Timeline, WantedGaps
 from gis_builder.pairing.split import split_issues
-from gis_builder.settings import PairSettings, SplitSettings
+from gis_builder.settings import BuildSettings, PairSettings
 from gis_builder.store.issue_records import DuplicateCluster, IssueRef, Relation
 from pairkit.similarity.measures import gap_auc
 from tests.support.shorthand import parametrize
@@ -39,15 +39,8 @@ def draw(
     usable = texts_of(*issues)
     usable.usable.update(texts or {})
     positives = make_positives(clusters, usable, grounds_of or {}, settings, seed)
-    splits = split_issues(
-        positives.pairs,
-        clusters,
-        issues,
-        ties,
-        SplitSettings(sizes=sizes),
-        settings.ratio,
-        seed,
-    )
+    build = BuildSettings(split={"sizes": sizes}, pair=settings, seed=seed)
+    splits = split_issues(positives.pairs, clusters, issues, ties, build)
     negatives = make_negatives(splits, clusters, usable.usable, linked, settings, seed)
     return splits, negatives
 

@@ -1,9 +1,11 @@
 """Look-ups of repositories, and estimated costs of crawls, compared with manual results and the server."""
 
 import json
+import shlex
 
 import gis_builder
 from pairkit import ConfigError, RemoteError
+from tests.contract.conftest import environment, run_here
 from tests.support.github import serve
 from tests.support.shorthand import SAMPLE, approx, config_error, parametrize, raises
 
@@ -77,6 +79,15 @@ def test_a_plan_of_the_sample(work, strategy):
     assert all(name in shown for name in names)
     assert "no such repository" in shown
     assert f"This estimate cost {planned.spent.points} points" in shown
+
+
+@parametrize("command", ["plan", "build --dry-run --out 'my pairs'"])
+def test_the_next_step_is_a_build_with_the_same_options(tiny, command):
+    options = f"--repos acme/rocket --strategy all --api-url {tiny.url}"
+    words = shlex.split(f"{command} {options}")
+    done = run_here("gis_builder", *words, environ=environment(GITHUB_TOKEN="t"))
+    build = command.replace("plan", "build").replace(" --dry-run", "")
+    assert done.err.endswith(f"next: build the dataset\n  gis {build} {options}\n")
 
 
 def test_only_missing_repositories_are_an_error(tiny, work):

@@ -35,6 +35,9 @@ def copied(layout, root):
     for path in root.glob("messages.json"):
         path.with_name("messages.json.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
+    # PowerShell writes UTF-16.
+    for path in root.glob("issues.json"):
+        path.write_text(path.read_text("utf-8"), "utf-16")
     return root
 
 

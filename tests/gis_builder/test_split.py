@@ -15,7 +15,7 @@ from gis_builder.pairing.split import (
     group_near_duplicates,
     split_issues,
 )
-from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
+from gis_builder.settings import PAPER_RATIO, BuildSettings, PairSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
 from tests.support.shorthand import config_error, each_line, raises
@@ -33,9 +33,7 @@ def split(clusters, issues, sizes=None, ties=(), ratio=1.0, seed=0):
         clusters,
         issues,
         ties,
-        SplitSettings(sizes=sizes),
-        ratio,
-        seed,
+        BuildSettings(split={"sizes": sizes}, pair={"ratio": ratio}, seed=seed),
     )
 
 

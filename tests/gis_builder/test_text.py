@@ -73,6 +73,7 @@ def test_a_text_is_title_empty_line_body():
         see <a href="http://e.x/cl/1">http://e.x/cl/1</a> | see http://e.x/cl/1
         `<pre>` and Vec<T> stay; `&amp;` is written out | `<pre>` and Vec<T> stay; `&` is written out
         &lt;br&gt;, &lt;img src="x"&gt;, &amp;lt;p&amp;gt; | &lt;br&gt;, &lt;img src="x"&gt;, &lt;p&gt;
+        &amp;amp; or <br>&amp;lt; | &amp; or &lt;
         `x <br> y` and ``a ` <p>``<br>end | `x <br> y` and ``a ` <p>`` end
         `![x](y)` or<br>`<img alt="z">` | `![x](y)` or `<img alt="z">`
         a Vec<a> and a List<p>, in Java<p>it fails | a Vec<a> and a List<p>, in Java it fails

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from llm_labeler.clients.llm_server import ServerProvider
 from llm_labeler.records import Ask, AskKey, Message, content_hash
-from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.llms import LlmSettings
 from tests.support.llm import Options, reply, serve
 
 T = TypeVar("T")

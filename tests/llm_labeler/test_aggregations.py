@@ -79,6 +79,8 @@ def aggregate(work, tmp_path):
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
         given = {"aggregation": aggregation, "settings": settings, "fresh": True}
         result = llm_labeler.parse(work, out=tmp_path / "out", **given)
+        run = json.loads((result.out / "run.json").read_text())
+        assert ("judge" in run["prompts"]) == (aggregation != "union")
         found = result.pairs.rows
         assert found["label"].dtype == (
             pl.Float32 if aggregation == "weighted" else pl.Int64

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset import label_splits as _split
+from llm_labeler.runs import assemble as _split
 from llm_labeler.settings import TextSplitSettings
 from pairkit.similarity.same_text import first_of_same
 from tests.support.shorthand import table

@@ -140,7 +140,7 @@ def test_differing():
     there = {"seed": 1, "model": {"name": "a", "layers": [1, 2]}, "gone": True}
     here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
     assert differing(there, here) == [
-        "gone (True there, None now)",
+        "gone (True there, unset now)",
         "seed (1 there, 2 now)",
     ]
     assert differing(there, there) == []

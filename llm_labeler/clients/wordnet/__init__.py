@@ -22,7 +22,7 @@ from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_mean
 from llm_labeler.clients.wordnet.question_rules import queries
 from llm_labeler.clients.wordnet.tagged_sentence import word_set
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
-from llm_labeler.settings import LlmSettings
+from llm_labeler.settings.llms import LlmSettings
 from llm_labeler.settings.tasks import TASKS
 from pairkit.similarity.terms import terms
 

@@ -1,13 +1,4 @@
-"""The candidates of a run, the split of each source text, and the rows of each split.
-
-Texts that share a sentence (as text or as candidate), or have near-identical ones, form a group. A group is
-in one split, so no sentence is in two splits.
-
-The split of a group follows from its hash. Shares are therefore met only on average (5 % of 2,000 texts are
-100 ± 10), but a text keeps its split when others are added: training data of one version never becomes test
-data of the next. Groups of more than ten texts, or of more texts than a share, are in train. Small inputs
-have two exceptions: with 20 or more groups, each wanted split gets at least one, and train is never empty.
-"""
+"""The candidates of a run, and the rows of its dataset by configuration and split."""
 
 from __future__ import annotations
 
@@ -16,17 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from llm_labeler.records import POLARITIES, LabelledPair, Polarity, Text
-from llm_labeler.settings import TextSplitSettings
-from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from pairkit.dataset.making.group_splits import draw_splits, text_groups
+from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import SPLITS
-from pairkit.similarity.groups import Indices, connected, singletons
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -53,12 +39,9 @@ _TRIPLETS = {
     "negative": pl.UInt32,
 }
 
-# The unit interval of draws is cut in this order.
-_DRAWN = ("test", "validation", "train")
-_TRAIN = _DRAWN.index("train")
-# Texts in a group outside train: not a share, which would change as the input grows.
-_MAX_HELD_OUT = 10
-_MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
+
+# The rows of a split are sorted by hash, which mixes labels and texts.
+_ORDER = ("split", "key", "id")
 
 
 class _Row(NamedTuple):
@@ -199,34 +182,32 @@ class DatasetRows:
 
 
 class DatasetSplits:
-    """The rows by configuration and split; their order by hash mixes labels and texts."""
+    """The rows of the dataset by configuration and split."""
 
     def __init__(
         self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool
     ) -> None:
         self._source = rows
-        table = rows.table().with_row_index("id")
-        order = ("split", "key", "id")
         split_numbers = [SPLITS.index(split_of[text.text_id]) for text in rows.texts]
         splits = pl.Series(split_numbers, dtype=pl.UInt8)
-        table = table.with_columns(split=splits.gather(table["text"]))
-        self._rows = table.filter(pl.col("key").is_not_null()).sort(order)
+        candidates = rows.table().with_row_index("id")
+        candidates = candidates.with_columns(split=splits.gather(candidates["text"]))
+        self._rows = candidates.filter(pl.col("key").is_not_null()).sort(_ORDER)
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
 
         triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS)
-        triplets = triplets.with_columns(
-            split=table["split"].gather(triplets["id"])
-        ).sort(order)
-        positives = table[triplets["positive"]]
-        negatives = table[triplets["negative"]]
+        split_of_triplet = candidates["split"].gather(triplets["id"])
+        triplets = triplets.with_columns(split=split_of_triplet).sort(_ORDER)
         self._triplet_splits = triplets["split"]
-        self._changes = negatives["change"]
+        # The candidates of each triplet.
+        self._positives = candidates[triplets["positive"]]
+        self._negatives = candidates[triplets["negative"]]
 
         configs = {}
         if not rows.triplets:
-            configs["default"] = self._pairs()
-            configs["positive"] = self._positives()
-        configs["triplet"] = self._triplets(positives, negatives)
+            configs["default"] = self._default_config()
+            configs["positive"] = self._positive_config()
+        configs["triplet"] = self._triplet_config()
         self.frames = {
             name: _by_split(frame) for name, frame in configs.items() if frame.height
         }
@@ -244,7 +225,8 @@ class DatasetSplits:
             "llms": dict(sorted(by_llm.items())),
         }
         if self._source.triplets:
-            changes = Counter(self._changes.fill_null("unknown").to_list())
+            kinds = self._negatives["change"].fill_null("unknown")
+            changes = Counter(kinds.to_list())
             counts["negative_kinds"] = dict(sorted(changes.items()))
         return counts
 
@@ -258,7 +240,7 @@ class DatasetSplits:
             "triplets": int((self._triplet_splits == split).sum()),
         }
 
-    def _pairs(self) -> pl.DataFrame:
+    def _default_config(self) -> pl.DataFrame:
         rows = self._rows
         ids, texts = self._source.texts_at(rows["text"])
         return rows.select(
@@ -274,17 +256,17 @@ class DatasetSplits:
             "split",
         )
 
-    def _positives(self) -> pl.DataFrame:
+    def _positive_config(self) -> pl.DataFrame:
         rows = self._rows.filter(polarity="positive")
         _, texts = self._source.texts_at(rows["text"])
         return rows.select(
             texts.alias("anchor"), pl.col("candidate").alias("positive"), "split"
         )
 
-    def _triplets(
-        self, positives: pl.DataFrame, negatives: pl.DataFrame
-    ) -> pl.DataFrame:
+    def _triplet_config(self) -> pl.DataFrame:
         """The triplets, in tasks that make only triplets with their provenance."""
+        positives = self._positives
+        negatives = self._negatives
         ids, texts = self._source.texts_at(positives["text"])
         triplets = pl.DataFrame(
             [
@@ -302,7 +284,7 @@ class DatasetSplits:
             return names.list.unique().list.sort()
 
         return triplets.with_columns(
-            self._changes.alias("negative_kind"),
+            negatives["change"].alias("negative_kind"),
             ids,
             llms=merged("llms"),
             prompt_hashes=merged("prompts"),
@@ -315,50 +297,3 @@ def _by_split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
         split: frame.filter(split=number).drop("split")
         for number, split in enumerate(SPLITS)
     }
-
-
-def split_texts(
-    ids: Sequence[str],
-    sentences: pl.Series,
-    text_indices: Indices,
-    settings: TextSplitSettings,
-    seed: int,
-) -> list[str]:
-    """The split of every text; `text_indices` has the text that each sentence belongs to."""
-    first_sentence = text_groups(sentences)
-    groups = connected(singletons(len(ids)), text_indices, text_indices[first_sentence])
-    names = np.unique(groups)
-    sizes = np.bincount(groups)[names]
-    draws = np.array([keyed_unit(seed, "split", ids[name]) for name in names.tolist()])
-    splits = np.full(len(ids), _TRAIN, np.int8)
-    splits[names] = _assign_splits(sizes, draws, settings)
-    return [_DRAWN[split] for split in splits[groups].tolist()]
-
-
-def _assign_splits(
-    sizes: npt.NDArray[np.int64],
-    draws: npt.NDArray[np.float64],
-    settings: TextSplitSettings,
-) -> Indices:
-    """The split of every group from the number of its texts and its random draw; all (group,)."""
-    total = int(sizes.sum())
-    held_out = (settings.test, settings.validation)
-    limits = [min(_MAX_HELD_OUT, max(1, round(share * total))) for share in held_out]
-    max_sizes = np.array([*limits, total])
-    splits = draw_splits(draws, (*held_out, 1 - sum(held_out)))
-    splits[sizes > max_sizes[splits]] = _TRAIN
-
-    # Exceptions for small inputs.
-    if len(sizes) and not (splits == _TRAIN).any():
-        by_size = np.lexsort((draws, -sizes))
-        splits[by_size[0]] = _TRAIN
-    if len(sizes) < _MIN_GROUPS:
-        return splits
-    for split, share in enumerate(held_out):
-        if share > 0 and not (splits == split).any():
-            most_frequent = np.bincount(splits).argmax()
-            groups = np.flatnonzero(splits == most_frequent)
-            excess = np.maximum(sizes[groups], max_sizes[split])
-            by_excess = np.lexsort((draws[groups], excess))
-            splits[groups[by_excess[0]]] = split
-    return splits
