@@ -162,21 +162,25 @@ class ChosenNegatives(NamedTuple):
 
 
 @dataclass
-class MinedSplit:
-    """The result of a split: its rows and counts.
+class FalseNegativeCounts:
+    """Counts of negatives, with each row mined as if its positive were the only known one."""
 
-    `false_negatives` are the counts for the estimate, with each row mined as if its positive were the only
-    known one: of the `mined` negatives, `telling` are of anchors with further positives, and `positives` are
-    false.
-    """
+    mined: int = 0
+    telling: int = 0  # of anchors with further positives
+    false: int = 0
+
+
+@dataclass
+class MinedSplit:
+    """The result of a split: its rows and counts."""
 
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     negatives: int = 0
-    fewer: int = 0
-    labelled: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    turned_down: Counter[str] = field(default_factory=Counter)
-    false_negatives: Counter[str] = field(default_factory=Counter)
+    fewer: int = 0  # rows with fewer negatives than requested
+    labelled: int = 0  # negatives that the dataset labels 0
+    dropped: Counter[str] = field(default_factory=Counter)  # rows by reason
+    turned_down: Counter[str] = field(default_factory=Counter)  # candidates by reason
+    estimate: FalseNegativeCounts = field(default_factory=FalseNegativeCounts)
 
 
 def mine_split(
@@ -253,11 +257,12 @@ class _Miner:
                 for ranking in rankings
             ]
             negatives = self._choose(anchor, rankings, seen, score).indices
-            counts = self._split.false_negatives
-            counts["mined"] += len(negatives)
-            counts["positives"] += int(known.belong_together(anchor, negatives).sum())
+            is_false = known.belong_together(anchor, negatives)
+            estimate = self._split.estimate
+            estimate.mined += len(negatives)
+            estimate.false += int(is_false.sum())
             if known.has_further(anchor, positive):
-                counts["telling"] += len(negatives)
+                estimate.telling += len(negatives)
 
     def _choose(
         self,
@@ -293,7 +298,7 @@ class _Miner:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
         by_rank = zip_longest(*(window.indices.tolist() for window in windows))
         merged = dict.fromkeys(chain.from_iterable(by_rank))
-        merged.pop(None, None)
+        merged.pop(None, None)  # the padding of shorter rankings
         candidates = np.array([*merged], np.int64)
         return CandidateRanking(candidates, self._scores(text, candidates))
 
@@ -312,23 +317,20 @@ class _Miner:
         texts = self._dataset.texts
         if self._settings.sampling == "top" or len(fits) <= count:
             return fits[:count]
-        anchor = texts[text]
-        seed = self._settings.seed
         keys = [
-            keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()
+            keyed_hash(self._settings.seed, texts[text], texts[index])
+            for index in indices[fits].tolist()
         ]
-        shuffled = fits[np.argsort(np.array(keys, np.uint64), kind="stable")]
-        return np.sort(shuffled[:count])
+        order = np.argsort(np.array(keys, np.uint64), kind="stable")
+        return np.sort(fits[order[:count]])
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input; counts the others as dropped."""
-        texts = self._dataset.texts
         split = self._split
         count = self._settings.num_negatives
-        rows: list[list[object]] = []
+        rows = []
         for anchor, positive in self._pairs:
-            chosen = self._chosen[anchor]
-            indices = chosen.indices.tolist()
+            indices = self._chosen[anchor].indices.tolist()
             if not indices:
                 split.dropped[NO_NEGATIVE] += 1
                 continue
@@ -337,21 +339,29 @@ class _Miner:
             for index in indices:
                 pair = (min(anchor, index), max(anchor, index))
                 split.labelled += pair in self._part.negatives
-            row: list[object] = [texts[index] for index in (anchor, positive, *indices)]
-            row += [None] * (count - len(indices))
-            if self._settings.scores:
-                row.append(
-                    [self._positive_scores[anchor, positive], *chosen.scores.tolist()]
-                )
-            rows.append(row)
-        names = [f"negative_{number}" for number in range(1, count + 1)]
-        schema: dict[str, Any] = dict.fromkeys(
-            ("anchor", "positive", *names), pl.String
-        )
+            rows.append(self._row(anchor, positive))
+        split.rows = pl.DataFrame(rows, schema=self._schema(), orient="row")
+        return split
+
+    def _row(self, anchor: int, positive: int) -> list[object]:
+        """The values of a row, by `_schema`."""
+        chosen = self._chosen[anchor]
+        indices = (anchor, positive, *chosen.indices.tolist())
+        row: list[object] = [self._dataset.texts[index] for index in indices]
+        row += [None] * (self._settings.num_negatives - len(chosen.indices))
+        if self._settings.scores:
+            score = self._positive_scores[anchor, positive]
+            row.append([score, *chosen.scores.tolist()])
+        return row
+
+    def _schema(self) -> dict[str, Any]:
+        """The columns of the rows."""
+        numbers = range(1, self._settings.num_negatives + 1)
+        names = ["anchor", "positive", *(f"negative_{number}" for number in numbers)]
+        schema: dict[str, Any] = dict.fromkeys(names, pl.String)
         if self._settings.scores:
             schema["scores"] = pl.List(pl.Float32)
-        split.rows = pl.DataFrame(rows, schema=schema, orient="row")
-        return split
+        return schema
 
 
 def _blocks(
