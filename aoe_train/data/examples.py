@@ -82,7 +82,7 @@ def read_examples(
     locate = partial(read.place, name)
     bad_rows = read.bad_rows
     if frame.columns[0] == "text":
-        frame, without_text = _strip_tags(frame, locate, where)
+        frame, without_text = _strip_tags(frame["text"], locate, where)
         bad_rows = join_bad_rows([bad_rows, without_text])
     if bad_rows.height:
         say(f"{where}: rows left out: {format_bad_rows(bad_rows)}")
@@ -98,20 +98,20 @@ def read_examples(
 
 
 def _strip_tags(
-    frame: pl.DataFrame, locate: Callable[[int], str], where: str
+    html: pl.Series, locate: Callable[[int], str], where: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows with their texts without HTML's tags; and bad rows for those that have no other content."""
-    texts = [without_tags(text, where) for text in frame["text"]]
-    is_empty = pl.Series(map(is_blank, texts), dtype=pl.Boolean)
+    """The texts without tags, and bad rows for those of tags only."""
+    texts = []
     bad_rows = []
-    for place in is_empty.arg_true():
-        file, _, row = locate(place).rpartition(":")
-        html = frame["text"][place]
-        bad_rows.append(
-            {"file": file, "row": int(row), "reason": "empty_text", "text1": html}
-        )
-    kept = frame.with_columns(text=pl.Series(texts)).filter(~is_empty)
-    return kept, pl.DataFrame(bad_rows, schema=BAD_ROWS)
+    for place, value in enumerate(html):
+        text = without_tags(value, where)
+        if is_blank(text):
+            file, _, row = locate(place).rpartition(":")
+            bad_rows.append((file, int(row), "empty_text", value, None, None))
+        else:
+            texts.append(text)
+    bad = pl.DataFrame(bad_rows, schema=BAD_ROWS, orient="row")
+    return pl.DataFrame({"text": texts}), bad
 
 
 def _check_row_width(negatives: np.ndarray, locate: Callable[[int], str]) -> None:

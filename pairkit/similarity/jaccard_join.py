@@ -73,11 +73,7 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
 def _numbered(elements: Hashes) -> tuple[Items, int]:
     """Elements as numbers in order, and how many are distinct."""
     known = np.unique(elements)
-    items = np.empty(len(elements), np.int32)
-    for start in range(0, len(elements), _BATCH_ENTRIES):
-        batch = slice(start, start + _BATCH_ENTRIES)
-        items[batch] = np.searchsorted(known, elements[batch])
-    return items, len(known)
+    return np.searchsorted(known, elements).astype(np.int32), len(known)
 
 
 @dataclass(frozen=True)
