@@ -108,9 +108,6 @@ class _Linear(torch.autograd.Function):
         rows = x.reshape(-1, x.shape[-1]).to(dtype)
         cast_weight = weight.to(dtype)
         ctx.save_for_backward(rows, cast_weight)
-        ctx.shape = x.shape
-        ctx.dtype = x.dtype
-        ctx.weight_dtype = weight.dtype
         if bias is not None:
             bias = bias.to(dtype)
         result = _by_onednn(rows, cast_weight, bias)
@@ -121,19 +118,18 @@ class _Linear(torch.autograd.Function):
         rows, weight = ctx.saved_tensors
         need_x, need_weight, need_bias, _ = ctx.needs_input_grad
         (gradient,) = gradients
+        shape = gradient.shape[:-1]
         gradient = gradient.reshape(-1, len(weight)).to(rows.dtype)
         to_x = None
-        if need_x:
-            product = _backward_product(gradient, weight)
-            to_x = product.view(ctx.shape).to(ctx.dtype)
         to_weight = None
-        if need_weight:
-            product = _backward_product(gradient.t(), rows)
-            to_weight = product.to(ctx.weight_dtype)
         to_bias = None
+        # Autograd casts these to the types of the inputs.
+        if need_x:
+            to_x = _backward_product(gradient, weight).view(*shape, -1)
+        if need_weight:
+            to_weight = _backward_product(gradient.t(), rows)
         if need_bias:
-            total = gradient.sum(0, dtype=torch.float32)
-            to_bias = total.to(ctx.weight_dtype)
+            to_bias = gradient.sum(0, dtype=torch.float32)
         return to_x, to_weight, to_bias, None
 
 

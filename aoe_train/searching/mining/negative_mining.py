@@ -229,9 +229,9 @@ class _Miner:
         self._part = part
         self._settings = settings
         self._scores = rankers[0].scores
-        self._pairs = list(
-            zip(part.anchors.tolist(), part.positives.tolist(), strict=True)
-        )
+        self._pairs = [
+            *zip(part.anchors.tolist(), part.positives.tolist(), strict=True)
+        ]
         self.positives: defaultdict[int, list[int]] = defaultdict(list)
         for anchor, positive in self._pairs:
             self.positives[anchor].append(positive)
@@ -249,6 +249,7 @@ class _Miner:
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
         chosen = self._choose(anchor, rankings, excluded, min(scores))
         self._chosen[anchor] = chosen
+        estimate = self._split.estimate
         self._split.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self._positive_scores[anchor, positive] = score
@@ -258,7 +259,6 @@ class _Miner:
             ]
             negatives = self._choose(anchor, rankings, seen, score).indices
             is_false = known.belong_together(anchor, negatives)
-            estimate = self._split.estimate
             estimate.mined += len(negatives)
             estimate.false += int(is_false.sum())
             if known.has_further(anchor, positive):
@@ -340,28 +340,26 @@ class _Miner:
                 pair = (min(anchor, index), max(anchor, index))
                 split.labelled += pair in self._part.negatives
             rows.append(self._row(anchor, positive))
-        split.rows = pl.DataFrame(rows, schema=self._schema(), orient="row")
-        return split
-
-    def _row(self, anchor: int, positive: int) -> list[object]:
-        """The values of a row, by `_schema`."""
-        chosen = self._chosen[anchor]
-        indices = (anchor, positive, *chosen.indices.tolist())
-        row: list[object] = [self._dataset.texts[index] for index in indices]
-        row += [None] * (self._settings.num_negatives - len(chosen.indices))
-        if self._settings.scores:
-            score = self._positive_scores[anchor, positive]
-            row.append([score, *chosen.scores.tolist()])
-        return row
-
-    def _schema(self) -> dict[str, Any]:
-        """The columns of the rows."""
-        numbers = range(1, self._settings.num_negatives + 1)
-        names = ["anchor", "positive", *(f"negative_{number}" for number in numbers)]
-        schema: dict[str, Any] = dict.fromkeys(names, pl.String)
+        names = [f"negative_{number}" for number in range(1, count + 1)]
+        schema: dict[str, Any] = dict.fromkeys(
+            ("anchor", "positive", *names), pl.String
+        )
         if self._settings.scores:
             schema["scores"] = pl.List(pl.Float32)
-        return schema
+        split.rows = pl.DataFrame(rows, schema=schema)
+        return split
+
+    def _row(self, anchor: int, positive: int) -> dict[str, object]:
+        """The texts of a row, and their scores if requested."""
+        chosen = self._chosen[anchor]
+        texts = self._dataset.texts
+        row: dict[str, object] = {"anchor": texts[anchor], "positive": texts[positive]}
+        for number, index in enumerate(chosen.indices.tolist(), 1):
+            row[f"negative_{number}"] = texts[index]
+        if self._settings.scores:
+            score = self._positive_scores[anchor, positive]
+            row["scores"] = [score, *chosen.scores.tolist()]
+        return row
 
 
 def _blocks(
