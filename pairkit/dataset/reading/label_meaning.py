@@ -119,13 +119,14 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     user_values = dict(rules.values or {})
     if user_values and any(column.classes for column in columns):
         user_values = {**_NO_GOLD, **user_values}
-    # Labels to which users gave no meaning.
+    # Labels to which the user gave no meaning.
     others = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in others:
         column.refuse(
             column.missing(),
             f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
+
     known: dict[str, Meaning] = {}
     are_words = any(column.numbers.is_null().any() for column in others)
     if are_words:
@@ -135,26 +136,27 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         _check_beside_given(columns, others, user_values)
         _check_numbers(others)
 
-    listed, skipped = _in_use(columns, {**user_values, **known})
-    if listed and not are_words:
+    meanings, skipped = _in_use(columns, {**user_values, **known})
+    if meanings and not are_words:
         for column in others:
             known |= dict(zip(map(as_word, column.words), column.numbers, strict=True))
-    meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
+    words = {**known, **user_values} if meanings else None
+    meaning = LabelMeaning(words, rules.scale)
     labels = [meaning.of(column) for column in columns]
-    if rules.scale is None:
-        _check_scores(columns, labels)
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
-    plain = binary and not listed and rules.scale is None
 
-    descriptions = [listed] if listed else []
+    scores = ""
     other_numbers = [column.numbers for column in others if len(column.values)]
     if rules.scale is not None:
         low, high = rules.scale
-        descriptions.append(f"scores from {low:g} to {high:g}, made 0 to 1")
-    elif not are_words and (other_numbers or not listed):
-        descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
-    read = LabelsRead(", ".join(descriptions), skipped, plain)
-    return replace(meaning, read=read, binary=binary)
+        scores = f"scores from {low:g} to {high:g}, made 0 to 1"
+    else:
+        _check_scores(columns, labels)
+        if not are_words and (other_numbers or not meanings):
+            scores = _format_numbers(other_numbers or labels, plain=binary)
+    text = ", ".join(filter(None, [meanings, scores]))
+    plain = binary and not meanings and rules.scale is None
+    return replace(meaning, read=LabelsRead(text, skipped, plain), binary=binary)
 
 
 def _check_beside_given(
