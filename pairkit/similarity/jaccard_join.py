@@ -52,11 +52,11 @@ _GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
     """The first set of each set's group; sets of a group are similar directly or through others."""
-    if not len(sets):
-        return np.empty(0, np.int64)
+    rows = np.arange(len(sets))
+    if len(sets) < 2:
+        return rows
     sizes = np.array([len(elements) for elements in sets])
     items, num_items = _numbered(np.concatenate(sets))
-    rows = np.arange(len(sets))
     groups = NumberedGroups(rows)
     all_sets = _Sets(
         rows=rows,
@@ -115,9 +115,7 @@ class _Sets:
 
 
 def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None:
-    """Join the groups of similar sets."""
-    if len(sets.rows) < 2 or _are_one(groups, sets.rows):
-        return
+    """Join the groups of similar sets, of which there are at least two."""
     sets = _differences(sets)
     weight = sets.private + sets.sums(sets.weights[sets.items])
     largest_difference = (1 - threshold) / (1 + threshold)
@@ -134,12 +132,6 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
 def _running_sums(values: Ints) -> Ints:
     """The sum of the values before each place, and of all, (place + 1,)."""
     return np.concatenate([[0], np.cumsum(values)])
-
-
-def _are_one(groups: NumberedGroups, members: Ints) -> bool:
-    """Whether all are in one group."""
-    names = groups.names(members)
-    return bool((names == names[0]).all())
 
 
 def _differences(sets: _Sets) -> _Sets:
@@ -280,9 +272,6 @@ class _Search:
         need = np.ceil((self.excess + least_other) / 2 - _TOLERANCE)
         need = np.maximum(need, 1)
         sharing = self._sharing(need)
-        if not len(sharing.items):
-            return
-
         able = np.flatnonzero(self.sets.private + need <= self.weight)
         outside = able[is_outside[able]]
         inside = able[~is_outside[able]]
@@ -312,7 +301,8 @@ class _Search:
         many = sharing.where(~is_few)
         for item, start, size in zip(many.items, many.starts, many.sizes, strict=True):
             members = many.holders[start : start + size]
-            if not _are_one(self.groups, self.sets.rows[members]):
+            names = self._names(members)
+            if (names != names[0]).any():
                 later = self._after(members, item)
                 _join_similar(later, self.threshold, self.groups)
 
