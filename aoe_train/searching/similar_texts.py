@@ -208,7 +208,7 @@ class _Pairs(NamedTuple):
 
     def at(self, indices: ndarray) -> _Pairs:
         """Some of the pairs."""
-        return _Pairs(self.first[indices], self.second[indices], self.cosine[indices])
+        return _Pairs(*(column[indices] for column in self))
 
 
 _NO_TEXTS = np.empty(0, np.int64)

@@ -228,11 +228,9 @@ class UsedRows(nn.Embedding):
 
 
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
-    """Train only the embedding rows `used`; False for one that is frozen, sparse, tied or a subclass."""
+    """Train only the embedding rows `used`; False for one that is frozen, tied or a subclass."""
     embedding: Any = backbone.get_input_embeddings()
     if type(embedding) is not nn.Embedding or not embedding.weight.requires_grad:
-        return False
-    if embedding.max_norm or embedding.sparse or embedding.scale_grad_by_freq:
         return False
     if _is_tied(embedding, backbone):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -197,9 +197,12 @@ def mine_split(
         rankers.append(ByModel(vectors, part.candidates))
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
-    miner = _Miner(dataset, part, settings, rankers)
+    positives = defaultdict[int, list[int]](list)
+    for anchor, positive in part.pairs:
+        positives[anchor].append(positive)
+    miner = _Miner(dataset, part, settings, rankers[0].scores, positives)
     num_mined = 0
-    anchors = list(miner.positives)
+    anchors = list(positives)
     _, high = settings.window
     for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
         block_rankings = [ranker.best(block, count) for ranker in rankers]
@@ -215,44 +218,33 @@ def mine_split(
     return miner.split()
 
 
+@dataclass
 class _Miner:
     """Chooses negatives by anchor; margins are measured from the lowest score of the anchor's positives."""
 
-    def __init__(
-        self,
-        dataset: MiningDataset,
-        part: MiningSplit,
-        settings: MineSettings,
-        rankers: Sequence[ByModel | ByWords],
-    ) -> None:
-        self._dataset = dataset
-        self._part = part
-        self._settings = settings
-        self._scores = rankers[0].scores
-        self._pairs = [
-            *zip(part.anchors.tolist(), part.positives.tolist(), strict=True)
-        ]
-        self.positives: defaultdict[int, list[int]] = defaultdict(list)
-        for anchor, positive in self._pairs:
-            self.positives[anchor].append(positive)
-        self._chosen: dict[int, ChosenNegatives] = {}
-        self._positive_scores: dict[tuple[int, int], float] = {}
-        self._split = MinedSplit(dropped=Counter(part.dropped))
+    dataset: MiningDataset
+    part: MiningSplit
+    settings: MineSettings
+    scores: Callable[[int, Indices], Scores]
+    positives: Mapping[int, list[int]]
+    chosen: dict[int, ChosenNegatives] = field(default_factory=dict)
+    positive_scores: dict[tuple[int, int], float] = field(default_factory=dict)
+    result: MinedSplit = field(default_factory=MinedSplit)
 
     def mine(self, anchor: int, rankings: list[CandidateRanking]) -> None:
         """Choose the negatives of an anchor, and those that each of its rows would get alone."""
-        known = self._dataset.known
+        known = self.dataset.known
         positives = self.positives[anchor]
         scores = [0.0] * len(positives)
-        if self._settings.measures_positives:
-            scores = self._scores(anchor, np.array(positives)).tolist()
+        if self.settings.measures_positives:
+            scores = self.scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
         chosen = self._choose(anchor, rankings, excluded, min(scores))
-        self._chosen[anchor] = chosen
-        estimate = self._split.estimate
-        self._split.turned_down += chosen.turned_down
+        self.chosen[anchor] = chosen
+        estimate = self.result.estimate
+        self.result.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
-            self._positive_scores[anchor, positive] = score
+            self.positive_scores[anchor, positive] = score
             seen = [
                 known.seen_by_row(anchor, positive, ranking.indices)
                 for ranking in rankings
@@ -271,7 +263,7 @@ class _Miner:
         excluded: Sequence[Mask],
         positive_score: float,
     ) -> ChosenNegatives:
-        low, high = self._settings.window
+        low, high = self.settings.window
         windows = []
         counts = Counter[str]()
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
@@ -300,12 +292,12 @@ class _Miner:
         merged = dict.fromkeys(chain.from_iterable(by_rank))
         merged.pop(None, None)  # the padding of shorter rankings
         candidates = np.array([*merged], np.int64)
-        return CandidateRanking(candidates, self._scores(text, candidates))
+        return CandidateRanking(candidates, self.scores(text, candidates))
 
     def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
         """The candidates turned down by each rule, in sentence-transformers' order."""
-        margin = self._settings.margin
-        relative_margin = self._settings.relative_margin
+        margin = self.settings.margin
+        relative_margin = self.settings.relative_margin
         if margin is not None:
             yield "margin", scores + margin > positive
         if relative_margin is not None:
@@ -313,12 +305,12 @@ class _Miner:
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
         """The candidates of `fits` that become negatives, in order of rank."""
-        count = self._settings.num_negatives
-        texts = self._dataset.texts
-        if self._settings.sampling == "top" or len(fits) <= count:
+        count = self.settings.num_negatives
+        texts = self.dataset.texts
+        if self.settings.sampling == "top" or len(fits) <= count:
             return fits[:count]
         keys = [
-            keyed_hash(self._settings.seed, texts[text], texts[index])
+            keyed_hash(self.settings.seed, texts[text], texts[index])
             for index in indices[fits].tolist()
         ]
         order = np.argsort(np.array(keys, np.uint64), kind="stable")
@@ -326,11 +318,12 @@ class _Miner:
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input; counts the others as dropped."""
-        split = self._split
-        count = self._settings.num_negatives
+        split = self.result
+        split.dropped.update(self.part.dropped)
+        count = self.settings.num_negatives
         rows = []
-        for anchor, positive in self._pairs:
-            indices = self._chosen[anchor].indices.tolist()
+        for anchor, positive in self.part.pairs:
+            indices = self.chosen[anchor].indices.tolist()
             if not indices:
                 split.dropped[NO_NEGATIVE] += 1
                 continue
@@ -338,26 +331,26 @@ class _Miner:
             split.fewer += len(indices) < count
             for index in indices:
                 pair = (min(anchor, index), max(anchor, index))
-                split.labelled += pair in self._part.negatives
+                split.labelled += pair in self.part.negatives
             rows.append(self._row(anchor, positive))
         names = [f"negative_{number}" for number in range(1, count + 1)]
         schema: dict[str, Any] = dict.fromkeys(
             ("anchor", "positive", *names), pl.String
         )
-        if self._settings.scores:
+        if self.settings.scores:
             schema["scores"] = pl.List(pl.Float32)
         split.rows = pl.DataFrame(rows, schema=schema)
         return split
 
     def _row(self, anchor: int, positive: int) -> dict[str, object]:
         """The texts of a row, and their scores if requested."""
-        chosen = self._chosen[anchor]
-        texts = self._dataset.texts
+        chosen = self.chosen[anchor]
+        texts = self.dataset.texts
         row: dict[str, object] = {"anchor": texts[anchor], "positive": texts[positive]}
         for number, index in enumerate(chosen.indices.tolist(), 1):
             row[f"negative_{number}"] = texts[index]
-        if self._settings.scores:
-            score = self._positive_scores[anchor, positive]
+        if self.settings.scores:
+            score = self.positive_scores[anchor, positive]
             row["scores"] = [score, *chosen.scores.tolist()]
         return row
 

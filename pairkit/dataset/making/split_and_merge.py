@@ -21,7 +21,7 @@ from pairkit.dataset.conflicts import (
     labels_differ,
     unordered,
 )
-from pairkit.dataset.frames import join_frames
+from pairkit.dataset.frames import is_plain, join_frames
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
     NOWHERE,
@@ -364,8 +364,7 @@ def _with_source(
 ) -> pl.DataFrame:
     """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
-    dtype = frame.schema.get("source")
-    if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
+    if "source" in frame.columns and is_plain(frame.schema["source"]):
         earlier = pl.concat_str(pl.lit(f"{name}/"), pl.col("source").cast(pl.String))
         source = pl.coalesce(earlier, source)
     # Several tables in memory have the same name.
