@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.objectives.labelled_pairs import Pairs, Scalar, unit
+from aoe_train.objectives.labelled_pairs import Pairs, Scalar, Sides, unit
 from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.training_rows import ABSENT
@@ -27,26 +27,26 @@ Mask = Bool[Tensor, "anchor other"]
 
 
 class Guide(NamedTuple):
-    """A guide's unit vectors of a batch, and its margin."""
+    """A guide's unit vectors of a batch; candidates nearer to an anchor than `limit` aren't its negatives."""
 
     first: Float[Tensor, "anchor guide"]
     second: Float[Tensor, "candidate guide"]
-    margin: float
-    strategy: Literal["absolute", "relative"]
+    limit: Float[Tensor, " anchor"]
 
-    def too_near(
-        self,
-        queries: Float[Tensor, "anchor guide"],
-        others: Float[Tensor, "other guide"],
-    ) -> Mask:
-        """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
-        partners = self.second[: len(self.first)]
-        positive = (self.first * partners).sum(-1)
-        limit = positive - self.margin
-        if self.strategy == "relative":
-            limit = positive - positive.abs() * self.margin
-        is_near: Tensor = queries @ others.T > limit[:, None]
-        return is_near
+
+def make_guide(
+    vectors: Sides,
+    anchors: int,
+    margin: float,
+    strategy: Literal["absolute", "relative"],
+) -> Guide:
+    """The guide whose limits are the anchors' cosines with their positives, minus the margin."""
+    first = unit(vectors.first[:anchors])
+    second = unit(vectors.second)
+    positive = (first * second[:anchors]).sum(-1)
+    if strategy == "relative":
+        return Guide(first, second, positive - positive.abs() * margin)
+    return Guide(first, second, positive - margin)
 
 
 def _part(context: LossContext, name: str) -> Loss:
@@ -59,12 +59,9 @@ def _part(context: LossContext, name: str) -> Loss:
         count = pairs.anchors
         guide = None
         if pairs.guide is not None:
-            guide = Guide(
-                unit(pairs.guide.first[:count]),
-                unit(pairs.guide.second),
-                settings.guide_margin,
-                settings.guide_margin_strategy,
-            )
+            margin = settings.guide_margin
+            strategy = settings.guide_margin_strategy
+            guide = make_guide(pairs.guide, count, margin, strategy)
         return contrastive_loss(
             pairs.first[:count],
             pairs.second,
@@ -188,8 +185,8 @@ class _Batch(NamedTuple):
     def block(self, rows: _Side, columns: _Side, excluded: Mask) -> _Block:
         """Two sides; the guide excludes further candidates."""
         if self.guide is not None:
-            too_near = self.guide.too_near(rows.by_guide, columns.by_guide)
-            excluded = excluded | too_near
+            cosines = rows.by_guide @ columns.by_guide.T
+            excluded = excluded | (cosines > self.guide.limit[:, None])
         return _Block(rows.vectors @ columns.vectors.T, excluded)
 
 
