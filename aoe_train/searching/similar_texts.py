@@ -236,8 +236,9 @@ class TextComparison:
         if min(len(self.searcher.vectors), len(self.queries)) < _FEW_TEXTS:
             return _DEFAULT_OF_FEW
         nearest = self._highest_cosines(evenly_spread(len(self.queries), _SAMPLE_TEXTS))
-        minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
-        return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
+        minimum = nearest.mean() + _DEVIATIONS * nearest.std()
+        minimum = float(minimum.clip(_LOWEST_DEFAULT, _HIGHEST_DEFAULT))
+        return round(minimum, 2)
 
     def highest_cosine(self) -> float | None:
         """The highest cosine of two texts; None if there is only one text."""
@@ -274,16 +275,18 @@ class TextComparison:
             blocks = self._search_neighbours(min_cosine, neighbours)
         total = len(self.queries)
         counts = np.zeros(total, np.int64)
-        buffer = [_NO_PAIRS]
-        limit = _BUFFERED_PAIRS
+        buffer = [_NO_PAIRS]  # the kept pairs, then new ones
+        num_new = 0
         for block in blocks:
             show(Progress("compare texts", block.finished, total))
+            if not len(block.texts):
+                continue
             np.add.at(counts, block.texts, 1)
             buffer.append(block.pairs)
-            if sum(len(pairs.cosine) for pairs in buffer) > limit:
-                kept = _nearest_of_each(buffer, neighbours, within=self.within)
-                buffer = [kept]
-                limit = 2 * len(kept.cosine) + _BUFFERED_PAIRS
+            num_new += len(block.pairs.cosine)
+            if num_new > len(buffer[0].cosine) + _BUFFERED_PAIRS:
+                buffer = [_nearest_of_each(buffer, neighbours, within=self.within)]
+                num_new = 0
         show(Progress("compare texts", total, total, ended=True))
 
         kept = _nearest_of_each(buffer, neighbours, within=self.within)
@@ -309,7 +312,8 @@ class TextComparison:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
                 hits = np.flatnonzero(products >= min_cosine)
                 rows, columns = np.divmod(hits, products.shape[1])
-                pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
+                cosines = products.ravel()[hits]
+                pairs = _Pairs(rows + start, columns + first, cosines)
                 texts = pairs.first
                 if self.within:
                     texts = np.concatenate([pairs.first, pairs.second])
