@@ -21,7 +21,7 @@ from aoe_train.objectives.training_rows import (
 )
 from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.dataset.conflicts import (
     PAIR,
     differs_from_first,
@@ -33,7 +33,7 @@ from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import format_bad_rows
+from pairkit.dataset.records import BAD_ROWS, format_bad_rows, join_bad_rows
 from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
@@ -79,23 +79,39 @@ def read_examples(
             )
     read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()
-    if read.bad_rows.height:
-        say(f"{where}: rows left out: {format_bad_rows(read.bad_rows)}")
+    locate = partial(read.place, name)
+    bad_rows = read.bad_rows
+    if frame.columns[0] == "text":
+        frame, without_text = _strip_tags(frame["text"], locate, where)
+        bad_rows = join_bad_rows([bad_rows, without_text])
+    if bad_rows.height:
+        say(f"{where}: rows left out: {format_bad_rows(bad_rows)}")
     if not frame.height:
         skipped = f" ({read.labels})" if read.labels and read.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{skipped}", path=where)
 
-    if frame.columns[0] == "text":
-        texts = [without_tags(text, where) for text in frame["text"]]
-        frame = frame.with_columns(text=pl.Series(texts))
-    locate = partial(read.place, name)
     if NEGATIVES in frame.columns:
         _check_row_width(frame[NEGATIVES].list.len().to_numpy(), locate)
-    reading = ReadingReport(
-        read.labels, written=read.written[name], bad_rows=read.bad_rows
-    )
+    reading = ReadingReport(read.labels, written=read.written[name], bad_rows=bad_rows)
     examples = distinct(frame, reading)
     return resolve_conflicts(examples, conflicts, locate=locate, say=say)
+
+
+def _strip_tags(
+    html: pl.Series, locate: Callable[[int], str], where: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The texts without tags, and bad rows for those of tags only."""
+    texts = []
+    bad_rows = []
+    for place, value in enumerate(html):
+        text = without_tags(value, where)
+        if is_blank(text):
+            file, _, row = locate(place).rpartition(":")
+            bad_rows.append((file, int(row), "empty_text", value, None, None))
+        else:
+            texts.append(text)
+    bad = pl.DataFrame(bad_rows, schema=BAD_ROWS, orient="row")
+    return pl.DataFrame({"text": texts}), bad
 
 
 def _check_row_width(negatives: np.ndarray, locate: Callable[[int], str]) -> None:

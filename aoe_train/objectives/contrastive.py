@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.objectives.labelled_pairs import Pairs, Scalar, unit
+from aoe_train.objectives.labelled_pairs import Pairs, Scalar, Sides, unit
 from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.training_rows import ABSENT
@@ -24,32 +24,29 @@ Duplicates = Literal["exclude", "positive", "negative"]
 PairTexts = Int[Tensor, "candidate 2"]
 IsPositive = Bool[Tensor, " anchor"]
 Mask = Bool[Tensor, "anchor other"]
-CosineBlock = tuple[Float[Tensor, "anchor other"], Mask]
-"""Cosines of anchors with some candidates, and a mask of those that are not negatives."""
 
 
 class Guide(NamedTuple):
-    """A guide's unit vectors of a batch, and its margin."""
+    """A guide's unit vectors of a batch; candidates nearer to an anchor than `limit` aren't its negatives."""
 
     first: Float[Tensor, "anchor guide"]
     second: Float[Tensor, "candidate guide"]
-    margin: float
-    strategy: Literal["absolute", "relative"]
+    limit: Float[Tensor, " anchor"]
 
-    def too_near(
-        self,
-        queries: Float[Tensor, "anchor guide"],
-        others: Float[Tensor, "other guide"],
-    ) -> Mask:
-        """[i, j]: j is closer to i than i's anchor to its positive, minus the margin."""
-        partners = self.second[: len(self.first)]
-        positive = (self.first * partners).sum(-1)
-        if self.strategy == "relative":
-            limit = positive - positive.abs() * self.margin
-        else:
-            limit = positive - self.margin
-        is_near: Tensor = queries @ others.T > limit[:, None]
-        return is_near
+
+def make_guide(
+    vectors: Sides,
+    anchors: int,
+    margin: float,
+    strategy: Literal["absolute", "relative"],
+) -> Guide:
+    """The guide whose limits are the anchors' cosines with their positives, minus the margin."""
+    first = unit(vectors.first[:anchors])
+    second = unit(vectors.second)
+    positive = (first * second[:anchors]).sum(-1)
+    if strategy == "relative":
+        return Guide(first, second, positive - positive.abs() * margin)
+    return Guide(first, second, positive - margin)
 
 
 def _part(context: LossContext, name: str) -> Loss:
@@ -62,11 +59,9 @@ def _part(context: LossContext, name: str) -> Loss:
         count = pairs.anchors
         guide = None
         if pairs.guide is not None:
-            first = unit(pairs.guide.first[:count])
-            second = unit(pairs.guide.second)
-            guide = Guide(
-                first, second, settings.guide_margin, settings.guide_margin_strategy
-            )
+            margin = settings.guide_margin
+            strategy = settings.guide_margin_strategy
+            guide = make_guide(pairs.guide, count, margin, strategy)
         return contrastive_loss(
             pairs.first[:count],
             pairs.second,
@@ -109,53 +104,90 @@ def contrastive_loss(
     change its own loss, but its second text counts twice as a negative of others, as in the equations.
     Without positive pairs, loss and gradient are 0.
     """
-    anchors = len(positive)
-    queries = unit(first)
-    candidates = unit(second)
-    partners = candidates[:anchors]
-
-    copies = false_negatives(texts, positive)
-    partner_copies = copies[:, :anchors]
-    absent = texts[:, 1] == ABSENT
-
-    excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
-    also_positive = (
-        copies & ~absent if duplicates == "positive" else torch.zeros_like(copies)
+    unguided = first[:0]
+    candidates = _Side(unit(second), unguided if guide is None else guide.second)
+    batch = _Batch(
+        _Side(unit(first), unguided if guide is None else guide.first),
+        _Side(*(vectors[: len(positive)] for vectors in candidates)),
+        candidates,
+        false_negatives(texts, positive),
+        texts,
+        positive,
+        guide,
     )
-    if guide is not None:
-        excluded = excluded | guide.too_near(guide.first, guide.second)
-    if hard_negatives:
-        blocks = [(queries @ candidates.T, excluded)]
-    else:
-        also_positive = also_positive[:, :anchors] & positive
-        blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
-
-    anchor_texts, partner_texts = texts[:anchors].unbind(1)
+    blocks = [batch.candidate_block(duplicates, hard_negatives=hard_negatives)]
     if contrast_anchors:
-        same = _known_similar(texts, positive, anchor_texts, anchor_texts)
-        excluded = same | partner_copies.T
-        if guide is not None:
-            excluded = excluded | guide.too_near(guide.first, guide.first)
-        blocks.append((queries @ queries.T, excluded))
-
+        excluded = batch.similar_texts(0) | batch.partner_copies.T
+        blocks.append(batch.block(batch.anchors, batch.anchors, excluded))
     if contrast_positives:
-        same = _known_similar(texts, positive, partner_texts, partner_texts)
-        excluded = same | partner_copies | ~positive
-        if guide is not None:
-            excluded = excluded | guide.too_near(
-                guide.second[:anchors], guide.second[:anchors]
-            )
-        blocks.append((partners @ partners.T, excluded))
-
+        excluded = batch.similar_texts(1) | batch.partner_copies | ~positive
+        blocks.append(batch.block(batch.partners, batch.partners, excluded))
+    also_positive = None
+    if duplicates == "positive":
+        also_positive = batch.copies & (texts[:, 1] != ABSENT)
+        if not hard_negatives:
+            also_positive = also_positive[:, : len(positive)] & positive
     loss = _partner_loss(blocks, positive, tau, also_positive)
-    if not symmetric:
-        return loss
+    if symmetric:
+        excluded = batch.partner_copies.T | ~positive
+        reverse = batch.block(batch.partners, batch.anchors, excluded)
+        loss = (loss + _partner_loss([reverse], positive, tau)) / 2
+    return loss
 
-    excluded = partner_copies.T | ~positive
-    if guide is not None:
-        excluded = excluded | guide.too_near(guide.second[:anchors], guide.first)
-    reverse = _partner_loss([(partners @ queries.T, excluded)], positive, tau)
-    return (loss + reverse) / 2
+
+class _Block(NamedTuple):
+    """Cosines of some texts with others, and a mask of those that are not negatives."""
+
+    cosines: Float[Tensor, "anchor other"]
+    excluded: Mask
+
+
+class _Side(NamedTuple):
+    """Unit vectors of some texts, by the model and by the guide; empty without a guide."""
+
+    vectors: Float[Tensor, "text dim"]
+    by_guide: Float[Tensor, "text guide"]
+
+
+class _Batch(NamedTuple):
+    """Anchors and candidates, the first of which are the anchors' partners."""
+
+    anchors: _Side
+    partners: _Side
+    candidates: _Side
+    copies: Mask  # the false negatives
+    texts: PairTexts
+    positive: IsPositive
+    guide: Guide | None
+
+    @property
+    def partner_copies(self) -> Mask:
+        """The false negatives among the partners."""
+        return self.copies[:, : len(self.positive)]
+
+    def similar_texts(self, column: int) -> Mask:
+        """[i, j]: the anchors (column 0) or partners (1) i and j are known to be similar."""
+        texts = self.texts[: len(self.positive), column]
+        return _known_similar(self.texts, self.positive, texts, texts)
+
+    def candidate_block(
+        self, duplicates: Duplicates, *, hard_negatives: bool
+    ) -> _Block:
+        """Anchors with all candidates; without hard negatives, with the partners of positive pairs."""
+        excluded = self.copies
+        if duplicates != "exclude":
+            excluded = (self.texts[:, 1] == ABSENT).expand_as(excluded)
+        if hard_negatives:
+            return self.block(self.anchors, self.candidates, excluded)
+        excluded = excluded[:, : len(self.positive)] | ~self.positive
+        return self.block(self.anchors, self.partners, excluded)
+
+    def block(self, rows: _Side, columns: _Side, excluded: Mask) -> _Block:
+        """Two sides; the guide excludes further candidates."""
+        if self.guide is not None:
+            cosines = rows.by_guide @ columns.by_guide.T
+            excluded = excluded | (cosines > self.guide.limit[:, None])
+        return _Block(rows.vectors @ columns.vectors.T, excluded)
 
 
 def false_negatives(texts: PairTexts, positive: IsPositive) -> Mask:
@@ -192,14 +224,14 @@ def _known_similar(
 
 
 def _partner_loss(
-    blocks: list[CosineBlock],
+    blocks: list[_Block],
     positive: IsPositive,
     tau: float,
     also_positive: Mask | None = None,
 ) -> Scalar:
     """Mean of -log softmax of each positive pair's partner among the candidates that aren't excluded."""
-    logits = torch.cat([cosines for cosines, _ in blocks], dim=1) / tau
-    excluded = torch.cat([mask for _, mask in blocks], dim=1)
+    logits = torch.cat([block.cosines for block in blocks], dim=1) / tau
+    excluded = torch.cat([block.excluded for block in blocks], dim=1)
     targets = torch.eye(*excluded.shape, dtype=torch.bool, device=positive.device)
     if also_positive is not None:
         missing = excluded.shape[1] - also_positive.shape[1]

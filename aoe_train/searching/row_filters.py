@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,13 +97,16 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         if column.dtype == pl.Boolean:
             expected = "true or false"
             return column.cast(pl.Int8), _BOOLEANS.index(text.lower())
+        if column.dtype == pl.Time:
+            expected = "a time of day such as 09:30"
+            return column, time.fromisoformat(text)
         if column.dtype not in (pl.Date, pl.Datetime):
             return column.cast(pl.String), text
         expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
-        time = datetime.fromisoformat(text + _BEGINNING[len(text) :])
-        if time.tzinfo is not None:
-            time = time.astimezone(UTC).replace(tzinfo=None)
-        return column.cast(pl.Datetime("us")), time
+        instant = datetime.fromisoformat(text + _BEGINNING[len(text) :])
+        if instant.tzinfo is not None:
+            instant = instant.astimezone(UTC).replace(tzinfo=None)
+        return column.cast(pl.Datetime("us")), instant
     except (ValueError, OverflowError) as error:
         raise ConfigError(
             f"{column.name}={one_line(text, 100)}: expected {expected}"

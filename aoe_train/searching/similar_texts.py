@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 # Sizes of the matrices that are multiplied.
 _BLOCK_QUERIES = 1024
 _BLOCK_TEXTS = 4096
-_BUFFERED_PAIRS = (
-    1 << 20
-)  # new pairs after which only the nearest of each text are kept
+# New pairs after which only the nearest of each text are kept.
+_BUFFERED_PAIRS = 1 << 20
 _BLOCK_PAIRS = 4096  # pairs that are written at a time
 _SHOWN = 100  # characters of a text in a table
 _MEMBERS = 5  # texts of a group in a table
@@ -110,22 +109,21 @@ class NearDuplicates(CommandResult):
     @cached_property
     def _group_numbers(self) -> dict[int, int]:
         """The number of each text's group."""
-        return {
-            place: number
-            for number, group in enumerate(self.groups, 1)
-            for place in group
-        }
+        numbers: dict[int, int] = {}
+        for number, group in enumerate(self.groups, 1):
+            numbers |= dict.fromkeys(group, number)
+        return numbers
 
     @spoken_notes
     def notes(self) -> list[str]:
         """Counts of pairs and groups, and the threshold."""
-        pairs = f"{len(self.pairs):,} pairs of {self.texts:,} texts"
+        counts = f"texts: {self.texts:,}, similar pairs: {len(self.pairs):,}"
         if self.within:
-            pairs += f" in {len(self.groups):,} groups"
-        pairs += f" with a cosine of at least {self.min_cosine:g}"
+            counts += f", groups: {len(self.groups):,}"
+        counts += f", minimum cosine: {self.min_cosine:g}"
         if self.full:
-            pairs += f"; {self.full:,} texts have more: raise --neighbours"
-        notes = [pairs]
+            counts += f"; texts with more neighbours: {self.full:,}; raise --neighbours"
+        notes = [counts]
         if self.highest is not None:
             lower = math.floor(50 * self.highest) / 50
             notes.append(
@@ -196,8 +194,9 @@ class NearDuplicates(CommandResult):
 
 def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     """The key of each row, and the start of its text."""
-    rows = zip(index.keys(places), index.texts(places), strict=True)
-    return [(one_line(str(key), _SHOWN), one_line(text, _SHOWN)) for key, text in rows]
+    keys = [one_line(str(key), _SHOWN) for key in index.keys(places)]
+    texts = [one_line(text, _SHOWN) for text in index.texts(places)]
+    return list(zip(keys, texts, strict=True))
 
 
 class _Pairs(NamedTuple):
@@ -206,6 +205,10 @@ class _Pairs(NamedTuple):
     first: ndarray
     second: ndarray
     cosine: ndarray
+
+    def at(self, indices: ndarray) -> _Pairs:
+        """Some of the pairs."""
+        return _Pairs(*(column[indices] for column in self))
 
 
 _NO_TEXTS = np.empty(0, np.int64)
@@ -233,8 +236,9 @@ class TextComparison:
         if min(len(self.searcher.vectors), len(self.queries)) < _FEW_TEXTS:
             return _DEFAULT_OF_FEW
         nearest = self._highest_cosines(evenly_spread(len(self.queries), _SAMPLE_TEXTS))
-        minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
-        return round(min(max(minimum, _LOWEST_DEFAULT), _HIGHEST_DEFAULT), 2)
+        minimum = nearest.mean() + _DEVIATIONS * nearest.std()
+        minimum = float(minimum.clip(_LOWEST_DEFAULT, _HIGHEST_DEFAULT))
+        return round(minimum, 2)
 
     def highest_cosine(self) -> float | None:
         """The highest cosine of two texts; None if there is only one text."""
@@ -251,7 +255,7 @@ class TextComparison:
             nearest = self.searcher.nearest(self.queries[block], 1 + self.within)
             is_other = nearest.places >= 0
             if self.within:
-                is_other = nearest.places != block[:, None]
+                is_other &= nearest.places != block[:, None]
             cosines = np.where(is_other, nearest.scores, -1)
             highest.append(cosines.max(axis=1))
         return np.concatenate(highest)
@@ -271,29 +275,31 @@ class TextComparison:
             blocks = self._search_neighbours(min_cosine, neighbours)
         total = len(self.queries)
         counts = np.zeros(total, np.int64)
-        # The pairs that were kept, followed by those that were found since then.
-        buffer = [_NO_PAIRS]
-        for finished, texts, pairs in blocks:
-            show(Progress("compare texts", finished, total))
-            if not len(texts):
+        buffer = [_NO_PAIRS]  # the kept pairs, then new ones
+        num_new = 0
+        for block in blocks:
+            show(Progress("compare texts", block.finished, total))
+            if not len(block.texts):
                 continue
-            counts += np.bincount(texts, minlength=total)
-            buffer.append(pairs)
-            kept, *new = (len(block.cosine) for block in buffer)
-            if sum(new) > kept + _BUFFERED_PAIRS:
+            np.add.at(counts, block.texts, 1)
+            buffer.append(block.pairs)
+            num_new += len(block.pairs.cosine)
+            if num_new > len(buffer[0].cosine) + _BUFFERED_PAIRS:
                 buffer = [_nearest_of_each(buffer, neighbours, within=self.within)]
+                num_new = 0
         show(Progress("compare texts", total, total, ended=True))
 
-        first, second, cosine = _nearest_of_each(buffer, neighbours, within=self.within)
-        order = np.lexsort((second, first, -cosine))
-        pairs_found = pl.DataFrame(
+        kept = _nearest_of_each(buffer, neighbours, within=self.within)
+        frame = pl.DataFrame(
             {
-                "place1": first[order],
-                "place2": second[order],
-                "cosine": np.minimum(cosine[order], 1),
+                "place1": kept.first,
+                "place2": kept.second,
+                "cosine": np.minimum(kept.cosine, 1),
             }
         )
-        return pairs_found, int((counts > neighbours).sum())
+        # Cosines above 1 are rounding errors, but they order pairs.
+        order = np.lexsort((kept.second, kept.first, -kept.cosine))
+        return frame[order], int((counts > neighbours).sum())
 
     def _compare_all(self, min_cosine: float) -> Iterator[_Block]:
         """All similar pairs, each once, by comparing all texts."""
@@ -306,7 +312,8 @@ class TextComparison:
                     products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
                 hits = np.flatnonzero(products >= min_cosine)
                 rows, columns = np.divmod(hits, products.shape[1])
-                pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
+                cosines = products.ravel()[hits]
+                pairs = _Pairs(rows + start, columns + first, cosines)
                 texts = pairs.first
                 if self.within:
                     texts = np.concatenate([pairs.first, pairs.second])
@@ -341,22 +348,21 @@ class TextComparison:
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
     """The distinct pairs in which one text is among the `count` nearest of the other; ties by place."""
-    first, second, cosine = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    count_second = second.max(initial=0) + 1
-    _, kept = np.unique(first * count_second + second, return_index=True)
-    pairs = _Pairs(first[kept], second[kept], cosine[kept])
+    joined = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+    keys = joined.first * (joined.second.max(initial=0) + 1) + joined.second
+    _, distinct = np.unique(keys, return_index=True)
+    pairs = joined.at(distinct)
     texts, neighbours, cosines = pairs
     if within:
+        # Each pair is listed twice, once for each of its texts.
         texts = np.concatenate([pairs.first, pairs.second])
         neighbours = np.concatenate([pairs.second, pairs.first])
         cosines = np.concatenate([cosines, cosines])
+
     order = np.lexsort((neighbours, -cosines, texts))
     ranked = texts[order]
     ranks = np.arange(len(ranked)) - np.searchsorted(ranked, ranked)
-    is_near = np.zeros(len(pairs.first), bool)
-    # Within one index, each pair is listed twice.
-    near = order[ranks < count] % max(len(is_near), 1)
-    is_near[near] = True
-    return _Pairs(pairs.first[is_near], pairs.second[is_near], pairs.cosine[is_near])
+    near = order[ranks < count]
+    if within:
+        near %= max(len(pairs.first), 1)
+    return pairs.at(np.unique(near))

@@ -95,8 +95,8 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether one of these signals has come; they don't end the process.
 
     A second SIGINT raises KeyboardInterrupt. Signals that are ignored or have other handlers are left alone,
-    as are all signals outside the main thread, the only one that can handle them. A signal that came too late
-    for a stop is passed on to `signal.default_int_handler` if that is its handler.
+    as are all signals outside the main thread, the only one that can handle them. A signal that
+    stopped nothing is passed on to `signal.default_int_handler` at the end if that is its handler.
     """
     received: list[int] = []
 

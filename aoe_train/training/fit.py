@@ -7,7 +7,6 @@ evaluates, and `checkpoints` saves.
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,6 @@ from aoe_train.training.callbacks import (
     Stopwatch,
     WeightAverage,
     open_trackers,
-    stop_signals,
 )
 from aoe_train.training.loss_log import Diverged, LossLog
 from aoe_train.training.processes import (
@@ -77,22 +75,21 @@ class Fitted:
 
 def fit(
     built: Built,
+    baseline: Baseline,
     callbacks: Sequence[TrainerCallback],
     stop_requested: Callable[[], bool],
 ) -> Fitted:
     """Train to the end, restore the best weights, and compare the model with its backbone.
 
-    Raises Stopped after a checkpoint on request, and Diverged once training can't recover.
+    Raises Stopped after a checkpoint on request, except after the last step, and Diverged once training
+    can't recover.
     """
     settings = built.loaded.settings
-    baseline = Baseline(built)
     if settings.run.shard:
         shard(built.model)
-    # Outside the training loop, there is no step to save.
-    with stop_signals(signal.SIGINT) as interrupted:
-        policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
-        run = _prepare_run(built, callbacks, policy, baseline)
-        _train_to_end(run)
+    policy = SavePolicy(settings.log, stop_requested)
+    run = _prepare_run(built, callbacks, policy, baseline)
+    _train_to_end(run)
     dev_gain = baseline.dev_gain()
     gain = baseline.judged_gain()
     keeps_model = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from aoe_train.model.model_folder import (
     work_beside,
     working_folder,
 )
+from aoe_train.training.baseline import Baseline
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
 from aoe_train.training.fit import Fitted, fit
@@ -97,15 +99,20 @@ def _continue_run(
     built = build(loaded)
     for line in format_run_choices(built):
         process.say(line)
-    with stop_signals(*SCHEDULERS) as stop_requested:
-        try:
-            fitted = fit(built, callbacks, stop_requested)
-        except Diverged as error:
-            if is_main():
-                mark_diverged(process.work, identity, str(error))
-            wait_for_all()  # the first process that exits ends the others
-            raise
-        return on_main(lambda: _write_model_folder(fitted, identity))
+    with stop_signals(*SCHEDULERS) as ended:
+        baseline = Baseline(built)
+        # No checkpoint has the last step, so a signal after it waits until the model is written.
+        with stop_signals(signal.SIGINT) as interrupted:
+            try:
+                fitted = fit(
+                    built, baseline, callbacks, lambda: ended() or interrupted()
+                )
+            except Diverged as error:
+                if is_main():
+                    mark_diverged(process.work, identity, str(error))
+                wait_for_all()  # the first process that exits ends the others
+                raise
+            return on_main(lambda: _write_model_folder(fitted, identity))
 
 
 def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,10 +18,11 @@ MIXED = pl.Struct({"text": pl.String, "json": pl.String})
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """A table of rows; values of several kinds become texts, or `MIXED` if some are lists or structures."""
-    names = dict.fromkeys(chain.from_iterable(rows))
-    return pl.DataFrame(
-        [_column(name, [row.get(name) for row in rows]) for name in names]
-    )
+    columns = []
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        values = [row.get(name) for row in rows]
+        columns.append(_column(name, values))
+    return pl.DataFrame(columns)
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
@@ -32,8 +33,9 @@ def _column(name: str, values: Sequence[Any]) -> pl.Series:
     # Structures may have different kinds of values.
     if column.dtype == pl.Object and object not in kinds:
         return _mixed(name, values)
-    # No file format has such long integers.
-    return column.cast(pl.String) if column.dtype == pl.Int128 else column
+    if column.dtype == pl.Int128:  # no file format has such long integers
+        return column.cast(pl.String)
+    return column
 
 
 def _kind(value: object) -> type:
@@ -48,11 +50,14 @@ def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
         if value is None:
             cells.append(None)
         elif isinstance(value, list | dict):
-            text = json.dumps(value, ensure_ascii=False, default=str)
-            cells.append({"json": text})
+            cells.append({"json": _json(value)})
         else:
             cells.append({"text": str(value)})
     return pl.Series(name, cells, MIXED)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def unmixed(frame: pl.DataFrame) -> pl.DataFrame:
@@ -66,20 +71,32 @@ def unmixed(frame: pl.DataFrame) -> pl.DataFrame:
 
 def join_blocks(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows of all blocks of a file, as `frame_of` would make them at once."""
-    kinds = defaultdict[str, set[Any]](set)
-    for frame in frames:
-        for name, dtype in frame.schema.items():
-            if dtype == MIXED:
-                kinds[name].add(MIXED)
-            elif dtype != pl.Null:
-                kinds[name].add(dtype.base_type() if dtype.is_nested() else str)
-    names = [name for name, found in kinds.items() if len(found) > 1]
-    to_mix = cs.by_name(names, require_all=False) - cs.by_dtype(MIXED)
+
+    def kind(dtype: DataType) -> object:
+        if dtype == MIXED:
+            return MIXED
+        return dtype.base_type() if dtype.is_nested() else str
+
+    to_mix = _columns_of_kinds(frames, kind) - cs.by_dtype(MIXED)
     blocks = []
     for frame in frames:
-        mixed = [_mixed(each.name, each.to_list()) for each in frame.select(to_mix)]
+        columns = frame.select(to_mix)
+        mixed = [_mixed(column.name, column.to_list()) for column in columns]
         blocks.append(frame.with_columns(mixed))
     return join_frames(blocks)
+
+
+def _columns_of_kinds(
+    frames: Sequence[pl.DataFrame], kind: Callable[[DataType], object]
+) -> cs.Selector:
+    """The columns whose types are of several kinds."""
+    kinds = defaultdict[str, set[object]](set)
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if dtype != pl.Null:
+                kinds[name].add(kind(dtype))
+    names = [name for name, found in kinds.items() if len(found) > 1]
+    return cs.by_name(names, require_all=False)
 
 
 def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -87,23 +104,20 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     try:
         return pl.concat(frames, how="diagonal_relaxed")
     except pl.exceptions.PolarsError:
-        types = defaultdict[str, set[Any]](set)
+        to_text = _columns_of_kinds(
+            frames, lambda dtype: "number" if dtype.is_numeric() else dtype
+        )
+        texts = []
         for frame in frames:
-            for name, dtype in frame.schema.items():
-                if dtype != pl.Null:
-                    types[name].add("number" if dtype.is_numeric() else dtype)
-        names = [name for name, found in types.items() if len(found) > 1]
-        texts = [_as_texts(frame, names) for frame in frames]
+            columns = map(_as_text, frame.select(to_text))
+            texts.append(frame.with_columns(columns))
         return pl.concat(texts, how="diagonal_relaxed")
 
 
-def _as_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The frame with these columns as texts."""
-    texts = []
-    for column in frame.select(cs.by_name(names, require_all=False)):
-        has_text = is_plain(column.dtype) and column.dtype != pl.Duration
-        texts.append(column.cast(pl.String) if has_text else as_json(column))
-    return frame.with_columns(texts)
+def _as_text(column: pl.Series) -> pl.Series:
+    if is_plain(column.dtype) and column.dtype != pl.Duration:
+        return column.cast(pl.String)
+    return as_json(column)
 
 
 def leaf_types(dtype: Any) -> Iterator[DataType]:
@@ -119,10 +133,7 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts = []
-    for value in column.to_list():
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        texts.append(None if value is None else text)
+    texts = [None if value is None else _json(value) for value in column.to_list()]
     return pl.Series(column.name, texts, pl.String)
 
 

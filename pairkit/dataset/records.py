@@ -153,7 +153,7 @@ def is_search(rows: pl.DataFrame) -> bool:
 
 
 # Rows that lack a text or a label, and were left out.
-_BAD_ROWS = {
+BAD_ROWS = {
     "file": pl.String,
     "row": pl.Int64,
     "reason": pl.String,
@@ -182,7 +182,7 @@ def format_bad_rows(bad: pl.DataFrame) -> str:
 def join_bad_rows(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
     """The bad rows of several tables as one; a table may be None."""
     tables = [frame for frame in frames if frame is not None]
-    return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *tables])
+    return pl.concat([pl.DataFrame(schema=BAD_ROWS), *tables])
 
 
 def report_bad_rows(bad: pl.DataFrame) -> None:

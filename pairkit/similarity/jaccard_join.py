@@ -40,29 +40,23 @@ Mask = npt.NDArray[np.bool_]
 
 _FEW = 12  # sets with a common item that are compared pair by pair
 _TOLERANCE = 1e-6  # for excesses; pairs within it are decided by exact similarity
-_ENTRIES = 1 << 22  # elements per batch, which bounds the memory
-_BATCH = 512  # rows of a matrix product
+_BATCH_ENTRIES = 1 << 22  # elements per batch, which bounds the memory
+_BATCH_ROWS = 512  # rows of a matrix product
 # Approximate seconds per operation, to choose between comparing all pairs and using common items.
-_PRODUCT = 7e-11
-_GATHER = 1e-7
-_PAIR = 1e-8
-_CALL = 5e-4
+_SECONDS_PER_PRODUCT = 7e-11  # of two elements, in a product of matrices
+_SECONDS_PER_ENTRY = 1e-7
+_SECONDS_PER_PAIR = 1e-8
+_SECONDS_PER_SEARCH = 5e-4
 _GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 
 def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
     """The first set of each set's group; sets of a group are similar directly or through others."""
-    sizes = np.fromiter(map(len, sets), np.int64, len(sets))
-    elements = np.concatenate([*sets, np.empty(0, np.uint64)])
-    known = np.unique(elements)
-    items = np.empty(len(elements), np.int32)
-    for start in range(0, len(elements), _ENTRIES):
-        batch = slice(start, start + _ENTRIES)
-        items[batch] = np.searchsorted(known, elements[batch])
-    weights = np.ones(len(known), np.int64)
-    del elements, known
-
     rows = np.arange(len(sets))
+    if len(sets) < 2:
+        return rows
+    sizes = np.array([len(elements) for elements in sets])
+    items, num_items = _numbered(np.concatenate(sets))
     groups = NumberedGroups(rows)
     all_sets = _Sets(
         rows=rows,
@@ -70,10 +64,16 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
         private=np.zeros_like(sizes),
         counts=sizes,
         items=items,
-        weights=weights,
+        weights=np.ones(num_items, np.int64),
     )
     _join_similar(all_sets, threshold, groups)
     return groups.names()
+
+
+def _numbered(elements: Hashes) -> tuple[Items, int]:
+    """Elements as numbers in order, and how many are distinct."""
+    known = np.unique(elements)
+    return np.searchsorted(known, elements).astype(np.int32), len(known)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class _Sets:
     @property
     def owners(self) -> Ints:
         """The index of each entry's set, (entry,)."""
-        return np.repeat(np.arange(len(self.rows)), self.counts)
+        indices = np.arange(len(self.rows))
+        return np.repeat(indices, self.counts)
 
     @cached_property
     def ends(self) -> Ints:
@@ -107,16 +108,14 @@ class _Sets:
 
     def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
-        totals = np.concatenate([[0], np.cumsum(values)])
+        totals = _running_sums(values)
         starts = self.ends - self.counts
         sums: Ints = totals[self.ends] - totals[starts]
         return sums
 
 
 def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None:
-    """Join the groups of similar sets."""
-    if len(sets.rows) < 2 or _are_one(groups, sets.rows):
-        return
+    """Join the groups of similar sets, of which there are at least two."""
     sets = _differences(sets)
     weight = sets.private + sets.sums(sets.weights[sets.items])
     largest_difference = (1 - threshold) / (1 + threshold)
@@ -130,9 +129,9 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
         search.compare_outside(hub, is_outside)
 
 
-def _are_one(groups: NumberedGroups, members: Ints) -> bool:
-    names = groups.names(members)
-    return bool((names == names[0]).all())
+def _running_sums(values: Ints) -> Ints:
+    """The sum of the values before each place, and of all, (place + 1,)."""
+    return np.concatenate([[0], np.cumsum(values)])
 
 
 def _differences(sets: _Sets) -> _Sets:
@@ -212,12 +211,13 @@ def _flipped(sets: _Sets, is_common: Mask) -> tuple[Ints, Items]:
     all_items = [items[~of_common]]
     holders = owners[of_common]
     columns = np.searchsorted(common, items[of_common])
-    step = max(1, _ENTRIES // len(common))
+    step = max(1, _BATCH_ENTRIES // len(common))
     for start in range(0, len(sets.rows), step):
         end = min(start + step, len(sets.rows))
         low, high = np.searchsorted(holders, [start, end])
         lacks = np.ones((end - start, len(common)), np.bool_)
-        lacks[holders[low:high] - start, columns[low:high]] = False
+        rows = holders[low:high] - start
+        lacks[rows, columns[low:high]] = False
         rows, lacking = np.nonzero(lacks)
         all_owners.append(rows + start)
         all_items.append(common[lacking])
@@ -256,12 +256,13 @@ class _Search:
     def compare_with(self, hub: int) -> None:
         """Join the hub with all similar sets."""
         sets = self.sets
-        items_of_hub = sets.items[sets.entries(np.array([hub]))]
+        entries = sets.entries(np.array([hub]))
+        items_of_hub = sets.items[entries]
         marks = np.zeros_like(sets.weights)
         marks[items_of_hub] = sets.weights[items_of_hub]
         common = sets.sums(marks[sets.items])
-        every = np.arange(len(sets.rows))
-        self._join_if_similar(np.full_like(every, hub), every, common)
+        others = np.arange(len(sets.rows))
+        self._join_if_similar(np.full_like(others, hub), others, common)
 
     def compare_outside(self, hub: int, is_outside: Mask) -> None:
         """Join similar pairs with a set outside the hub's group; these have a common item."""
@@ -271,14 +272,12 @@ class _Search:
         need = np.ceil((self.excess + least_other) / 2 - _TOLERANCE)
         need = np.maximum(need, 1)
         sharing = self._sharing(need)
-        if not len(sharing.items):
-            return
-
         able = np.flatnonzero(self.sets.private + need <= self.weight)
         outside = able[is_outside[able]]
         inside = able[~is_outside[able]]
         width = max(8, len(self.sets.weights))
-        seconds_for_all = len(outside) * len(able) * width * _PRODUCT
+        products = len(outside) * len(able) * width
+        seconds_for_all = products * _SECONDS_PER_PRODUCT
         if seconds_for_all <= self._seconds_by_items(sharing):
             self._compare_all(outside, inside)
         else:
@@ -286,11 +285,14 @@ class _Search:
 
     def _seconds_by_items(self, sharing: _Sharing) -> float:
         """The estimated time of `_compare_by_items`."""
-        sizes = sharing.sizes
-        pairs = (sizes.astype(float) ** 2).sum()
-        calls = (sizes > _FEW).sum()
-        gathered = sizes.sum() * self.sets.counts.mean()
-        return float(pairs * _PAIR + calls * _CALL + gathered * _GATHER)
+        sizes = sharing.sizes.astype(float)
+        pairs = (sizes**2).sum()
+        searches = (sizes > _FEW).sum()
+        entries = sizes.sum() * self.sets.counts.mean()
+        seconds = pairs * _SECONDS_PER_PAIR
+        seconds += searches * _SECONDS_PER_SEARCH
+        seconds += entries * _SECONDS_PER_ENTRY
+        return float(seconds)
 
     def _compare_by_items(self, sharing: _Sharing) -> None:
         """Compare the sets that share an item: few pair by pair, many by a search among them."""
@@ -299,14 +301,16 @@ class _Search:
         many = sharing.where(~is_few)
         for item, start, size in zip(many.items, many.starts, many.sizes, strict=True):
             members = many.holders[start : start + size]
-            if not _are_one(self.groups, self.sets.rows[members]):
-                _join_similar(self._after(members, item), self.threshold, self.groups)
+            names = self._names(members)
+            if (names != names[0]).any():
+                later = self._after(members, item)
+                _join_similar(later, self.threshold, self.groups)
 
     def _sharing(self, need: Floats) -> _Sharing:
         """The sets of each item that may be the first common one of a pair, unless they are one group."""
         sets = self.sets
         owners = sets.owners
-        totals = np.concatenate([[0], np.cumsum(sets.weights[sets.items])])
+        totals = _running_sums(sets.weights[sets.items])
         # The weight of an entry and the following ones of its set.
         remaining = totals[sets.ends][owners] - totals[:-1]
         entries = np.flatnonzero(remaining >= need[owners])
@@ -333,7 +337,9 @@ class _Search:
         shared = (sizes - different) / 2
         is_similar = shared / (sizes - shared) >= self.threshold
         rows = self.sets.rows
-        self.groups.join(rows[low[is_similar]], rows[high[is_similar]])
+        first = rows[low[is_similar]]
+        second = rows[high[is_similar]]
+        self.groups.join(first, second)
 
     def _after(self, members: Ints, item: np.signedinteger[Any]) -> _Sets:
         """The sets that share an item; earlier items become private, as their own search covers them."""
@@ -362,7 +368,8 @@ class _Search:
             starts = sharing.starts[sharing.sizes == size]
             members = sharing.holders[starts[:, None] + np.arange(size)]
             low, high = np.triu_indices(size, 1)
-            keys.append(np.unique(members[:, low] * count + members[:, high]))
+            pairs = members[:, low] * count + members[:, high]
+            keys.append(np.unique(pairs))
         distinct = np.unique(np.concatenate(keys))
         low, high = np.divmod(distinct, count)
 
@@ -381,19 +388,22 @@ class _Search:
         start = 0
         while start < len(low):
             done = work[start - 1] if start else 0
-            end = int(np.searchsorted(work, done + _ENTRIES // 4))
+            end = int(np.searchsorted(work, done + _BATCH_ENTRIES // 4))
             end = max(start + 1, end)
             yield slice(start, end)
             start = end
 
     def _compare_pairs(self, low: Ints, high: Ints) -> None:
         """Compare pairs, unless they are in one group already."""
-        rows = self.sets.rows
-        is_apart = self.groups.names(rows[low]) != self.groups.names(rows[high])
+        is_apart = self._names(low) != self._names(high)
         low = low[is_apart]
         high = high[is_apart]
         if len(low):
             self._join_if_similar(low, high, self._common(low, high))
+
+    def _names(self, indices: Ints) -> Indices:
+        """The group of each of these sets."""
+        return self.groups.names(self.sets.rows[indices])
 
     def _common(self, low: Ints, high: Ints) -> Ints:
         """The common weight of the differences of each pair, (pair,)."""
@@ -402,7 +412,8 @@ class _Search:
         both = np.concatenate([low, high])
         pair_numbers = np.tile(np.arange(len(low)), 2)
         pairs = np.repeat(pair_numbers, sets.counts[both])
-        keys = np.sort(pairs * width + sets.items[sets.entries(both)])
+        items = sets.items[sets.entries(both)]
+        keys = np.sort(pairs * width + items)
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
         return _sum_by(pair, sets.weights[item], len(low))
@@ -411,9 +422,9 @@ class _Search:
         """Compare sets outside with each other and with those inside, by matrix products."""
         every = np.concatenate([outside, inside])
         weights = self.sets.weights.astype(np.float32)
-        width = max(64, _ENTRIES // max(_BATCH, len(weights)))
-        for left in range(0, len(outside), _BATCH):
-            batch = outside[left : left + _BATCH]
+        width = max(64, _BATCH_ENTRIES // max(_BATCH_ROWS, len(weights)))
+        for left in range(0, len(outside), _BATCH_ROWS):
+            batch = outside[left : left + _BATCH_ROWS]
             twice = 2 * self._dense(batch) * weights
             for right in range(left, len(every), width):
                 self._compare_block(batch, twice, every[right : right + width])
@@ -422,11 +433,10 @@ class _Search:
         self, batch: Ints, twice: npt.NDArray[np.float32], others: Ints
     ) -> None:
         """Compare each set of a batch, given twice the weights of its items, with the others."""
-        names = self.groups.names(self.sets.rows[batch])
-        names_of_others = self.groups.names(self.sets.rows[others])
-        is_apart = names[:, None] != names_of_others
+        is_apart = self._names(batch)[:, None] != self._names(others)
         if not is_apart.any():
             return
+        # Candidates within float32's rounding errors are decided by exact similarity.
         need = (self.excess[batch] - 0.01).astype(np.float32)
         common = twice @ self._dense(others).T
         common -= self.excess[others].astype(np.float32)
@@ -434,14 +444,14 @@ class _Search:
         # One by one, as each that joins a group leaves fewer to compare.
         for index in np.flatnonzero(is_candidate.any(axis=1)):
             candidates = others[is_candidate[index]]
-            self._compare_pairs(np.full_like(candidates, batch[index]), candidates)
+            repeated = np.full_like(candidates, batch[index])
+            self._compare_pairs(repeated, candidates)
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
         sets = self.sets
-        rows = np.arange(len(indices))
-        owners = np.repeat(rows, sets.counts[indices])
+        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
         items = sets.items[sets.entries(indices)]
-        table = np.zeros((len(rows), len(sets.weights)), np.float32)
+        table = np.zeros((len(indices), len(sets.weights)), np.float32)
         table[owners, items] = 1
         return table

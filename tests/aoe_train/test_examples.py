@@ -115,6 +115,14 @@ def test_missing_training_split_is_refused(tmp_path):
         read_examples(put(tmp_path / "a.csv", "text1,text2,label\n"))
 
 
+def test_html_without_text_is_left_out():
+    told = []
+    examples = read_examples(["a dog", "<p></p>", "<p>a cat</p>"], say=told.append)
+    assert examples.texts == ["a dog", "a cat"]
+    assert told == ["the list given: rows left out: empty text in 1 (the list given:2)"]
+    assert examples.reading.bad_rows["text1"].to_list() == ["<p></p>"]
+
+
 def rows_of(examples):
     texts = [tuple(row) for row in columns_of(examples)]
     if examples.labels is None:

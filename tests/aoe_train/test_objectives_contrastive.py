@@ -11,10 +11,15 @@ from numpy.linalg import norm
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
+from aoe_train.objectives.contrastive import (
+    contrastive_loss,
+    false_negatives,
+    make_guide,
+)
 from aoe_train.objectives.labelled_pairs import (
     TINY,
     BatchTeachers,
+    Sides,
     as_pairs,
     cosine,
     unit,
@@ -197,9 +202,9 @@ def test_guide_filters_both_directions(seed, margin):
     vectors, told = drawn(seed, 0)
     texts = torch.arange(12).view(6, 2)
     positive = torch.ones(6, dtype=torch.bool)
-    first, second = unit(told).unbind(1)
-    there = Guide(first, second, margin, "absolute")
-    back = Guide(second, first, margin, "absolute")
+    columns = told.unbind(1)
+    there = make_guide(Sides(*columns), 6, margin, "absolute")
+    back = make_guide(Sides(*columns[::-1]), 6, margin, "absolute")
     sides = vectors.unbind(1)
     batch = *sides, texts, positive, 0.1, there
     both = contrastive_loss(*batch, symmetric=True)

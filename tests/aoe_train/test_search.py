@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import chain, combinations
 from pathlib import Path
@@ -259,6 +259,9 @@ before | day | 2024-01-03 | [0]
 before | day | DAY | []
 before | at | 2024-01-02T00:00:01Z | [0]
 before | at | AT | []
+before | clock | '09:30' | []
+before | clock | '10:00' | [0]
+where | clock | '09:30' | [0]
 before | score | 2 | [2]
 before | score | '2.5' | [2]
 before | count | 3.5 | [0]
@@ -277,6 +280,7 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "text": ["a dog"] * 3,
         "day": [day, None, None],
         "at": [datetime(2024, 1, 2, tzinfo=UTC), None, None],
+        "clock": [time(9, 30), None, None],
         "price": [Decimal("1.50"), Decimal("2.00"), None],
         "score": [float("nan"), 2.5, 1.0],
         "count": [3, 2**60, None],
@@ -296,6 +300,7 @@ def test_filters_and_json_of_all_column_types(bert, out):
     for column, words in values("""
             count | count=x: expected a number
             day | day=x: expected a time such as 2015
+            clock | clock=x: expected a time of day
             open | open=x: expected true or false
             tags | before tags: contains lists
             german | before german: dates such as 31.12.2023 don't sort as text

@@ -250,6 +250,7 @@ def test_invalid_options_of_serve(bert):
     for options, words in values("""
             {'host': '0.0.0.0'} | other machines could use this server
             {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
+            {'key_env': 'KEY', 'no_key': True} | contradicts
             {'max_texts': 0} | texts
             {'host': '192.0.2.1', 'no_key': True} | can't be used
             {'index': 'nowhere'} | nowhere

@@ -76,6 +76,9 @@ def test_signal_at_the_last_step_finishes_the_run(fit, out, tmp_path):
     fit(out, Signals(signal.SIGTERM, 6))
     assert (out / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "interrupted", Signals(signal.SIGINT, 6))
+    assert same_weights(out, tmp_path / "interrupted")
 
 
 def test_ignored_signals_stop_nothing(fit, out):

@@ -69,8 +69,8 @@ def families(draw):
 def test_groups_equal_those_of_all_pairs(sets, threshold, few, product, entries):
     with pytest.MonkeyPatch.context() as patch:  # so that every method is used
         patch.setattr(jaccard_join, "_FEW", few)
-        patch.setattr(jaccard_join, "_PRODUCT", product)
-        patch.setattr(jaccard_join, "_ENTRIES", entries)
+        patch.setattr(jaccard_join, "_SECONDS_PER_PRODUCT", product)
+        patch.setattr(jaccard_join, "_BATCH_ENTRIES", entries)
         assert joined(sets, threshold) == by_pairs(sets, threshold)
 
 

@@ -197,6 +197,7 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path):
         ["duplicate", "x", "non-duplicate"] | "x=0" | [1, 0, 0] | x=0, duplicate=1, non-duplicate=0
         ["1", "0", "?"] | "?=skip" | [1, 0] | ?=skip, 0 and 1
         [1, 0, -1] | "-1=skip" | [1, 0] | -1=skip, 0 and 1
+        ["50%", "?", "75 %"] | "?=skip" | [0.5, 0.75] | ?=skip, scores from 0 to 1
         ["4.5", "n/a", "0"] | "n/a=skip" | [4.5, 0] | n/a=skip, scores from 0 to 5
         ["yes", "no"] | "no=0.5" | [1, 0.5] | no=0.5, yes=1
         ["yes", "no"] | "maybe=skip" | [1, 0] | yes=1, no=0

@@ -39,11 +39,11 @@ def keep_mask(shape: torch.Size, p: float, seed: int) -> tuple[Tensor, float]:
     """
     threshold = round(p * 256)
     count = math.prod(shape)
-    words = np.random.SFC64(seed).random_raw(-(-count // 8))
+    words = np.random.SFC64(seed).random_raw(math.ceil(count / 8))
     random = words.view(np.uint8)[:count]
     is_kept = random >= threshold
-    keep = torch.from_numpy(is_kept.view(np.int8)).view(shape)
-    return keep, 1 - threshold / 256
+    keep = torch.from_numpy(is_kept.view(np.int8))
+    return keep.view(shape), 1 - threshold / 256
 
 
 def onednn_has_bf16() -> bool:
@@ -59,8 +59,9 @@ def _onednn_types() -> dict[torch.dtype, bool]:
     `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
     """
     # Speed isn't measured at run time: the answer could differ when training is resumed, and change the weights.
-    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
-    if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return {}
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return {}
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return {}
@@ -73,10 +74,11 @@ def _onednn_types() -> dict[torch.dtype, bool]:
 
 def _is_intel() -> bool:
     """Whether the processor is Intel's."""
+    vendor = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        return "GenuineIntel" in info.read_text("utf-8", "replace")
-    return "GenuineIntel" in platform.processor()
+        vendor = info.read_text("utf-8", "replace")
+    return "GenuineIntel" in vendor
 
 
 def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -106,7 +108,6 @@ class _Linear(torch.autograd.Function):
         rows = x.reshape(-1, x.shape[-1]).to(dtype)
         cast_weight = weight.to(dtype)
         ctx.save_for_backward(rows, cast_weight)
-        ctx.meta = x.shape, x.dtype, weight.dtype
         if bias is not None:
             bias = bias.to(dtype)
         result = _by_onednn(rows, cast_weight, bias)
@@ -115,23 +116,25 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
-        shape, dtype, weight_dtype = ctx.meta
         need_x, need_weight, need_bias, _ = ctx.needs_input_grad
-        gradient = gradients[0].reshape(-1, weight.shape[0]).to(rows.dtype)
+        (gradient,) = gradients
+        shape = gradient.shape[:-1]
+        gradient = gradient.reshape(-1, len(weight)).to(rows.dtype)
         to_x = None
-        if need_x:
-            to_x = _backward_product(gradient, weight).view(shape).to(dtype)
         to_weight = None
-        if need_weight:
-            to_weight = _backward_product(gradient.t(), rows).to(weight_dtype)
         to_bias = None
+        # Autograd casts these to the types of the inputs.
+        if need_x:
+            to_x = _backward_product(gradient, weight).view(*shape, -1)
+        if need_weight:
+            to_weight = _backward_product(gradient.t(), rows)
         if need_bias:
-            to_bias = gradient.sum(0, dtype=torch.float32).to(weight_dtype)
+            to_bias = gradient.sum(0, dtype=torch.float32)
         return to_x, to_weight, to_bias, None
 
 
-def _is_ours(values: Tensor) -> bool:
-    """Whether to use the code here: on a CPU and not under torch.compile, which can't fuse it."""
+def _is_eager_on_cpu(values: Tensor) -> bool:
+    """Whether the layers here are faster: on a CPU and not under torch.compile, which can't fuse them."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -140,7 +143,7 @@ class FastLinear(nn.Linear):
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer; torch computes it elsewhere and for other types."""
-        if not _is_ours(input) or not torch.backends.mkldnn.enabled:
+        if not _is_eager_on_cpu(input) or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         dtype = self.weight.dtype
         if torch.is_autocast_enabled("cpu"):
@@ -172,7 +175,7 @@ class FastDropout(nn.Dropout):
         """Apply dropout; torch computes it on other devices than a CPU."""
         if not self.training or self.p == 0:
             return input
-        if not _is_ours(input) or self.p >= 1 or self.inplace:
+        if not _is_eager_on_cpu(input) or self.p >= 1 or self.inplace:
             return super().forward(input)
         return cast("Tensor", _Dropout.apply(input, self.p))  # type: ignore[no-untyped-call]
 
@@ -180,13 +183,13 @@ class FastDropout(nn.Dropout):
 class UsedRows(nn.Embedding):
     """An embedding with some rows as its parameter and others in a buffer; its state dict has all rows."""
 
-    rest: Float[Tensor, "token dim"]
-    row: Int[Tensor, " token"]
+    rest: Float[Tensor, "token dim"]  # all rows, of which the trained ones are outdated
+    row: Int[Tensor, " token"]  # in the parameter, or -1
 
     def freeze_except(self, used: Int[Tensor, " used"]) -> None:
         """Keep `used` (ascending token ids) trainable and freeze the rest."""
         whole = self.weight.data
-        row = torch.full((len(whole),), -1, dtype=torch.int64, device=whole.device)
+        row = torch.full_like(whole[:, 0], -1, dtype=torch.int64)
         row[used] = torch.arange(len(used), device=whole.device)
         self.register_buffer("rest", whole, persistent=False)
         self.register_buffer("row", row, persistent=False)
@@ -197,9 +200,10 @@ class UsedRows(nn.Embedding):
         row = self.row[input]
         if self.training:
             return nn.functional.embedding(row, self.weight)
+        is_trained = row >= 0
         trained = nn.functional.embedding(row.clamp(min=0), self.weight)
         frozen = nn.functional.embedding(input, self.rest)
-        return torch.where((row >= 0)[..., None], trained, frozen)
+        return torch.where(is_trained[..., None], trained, frozen)
 
     def whole(self) -> Float[Tensor, "token dim"]:
         """The whole embedding with its current weights."""
@@ -224,22 +228,26 @@ class UsedRows(nn.Embedding):
 
 
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
-    """Train only the embedding rows `used`; False for one that is frozen, sparse, tied or a subclass."""
+    """Train only the embedding rows `used`; False for one that is frozen, tied or a subclass."""
     embedding: Any = backbone.get_input_embeddings()
     if type(embedding) is not nn.Embedding or not embedding.weight.requires_grad:
         return False
-    if embedding.max_norm or embedding.sparse or embedding.scale_grad_by_freq:
-        return False
-    others = [module for module in backbone.modules() if module is not embedding]
-    if hasattr(backbone, "get_output_embeddings"):
-        others.append(backbone.get_output_embeddings())
-    if any(getattr(module, "weight", None) is embedding.weight for module in others):
+    if _is_tied(embedding, backbone):
         return False
     rows = torch.as_tensor(used, dtype=torch.int64, device=embedding.weight.device)
     # The class is changed in place, because other objects refer to the module.
     embedding.__class__ = UsedRows
     cast("UsedRows", embedding).freeze_except(rows)
     return True
+
+
+def _is_tied(embedding: nn.Embedding, backbone: Any) -> bool:
+    """Whether another module, such as the output layer, has the same weight."""
+    others = [module for module in backbone.modules() if module is not embedding]
+    if hasattr(backbone, "get_output_embeddings"):
+        others.append(backbone.get_output_embeddings())
+    weights = [getattr(module, "weight", None) for module in others]
+    return any(weight is embedding.weight for weight in weights)
 
 
 def train_all_rows(backbone: Any) -> None:

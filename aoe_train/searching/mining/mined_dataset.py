@@ -188,6 +188,11 @@ class MiningSplit:
     negatives: frozenset[tuple[int, int]]
     dropped: Mapping[str, int]
 
+    @property
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """The anchor and the positive of each row."""
+        return zip(self.anchors.tolist(), self.positives.tolist(), strict=True)
+
 
 @dataclass(frozen=True)
 class MiningDataset:

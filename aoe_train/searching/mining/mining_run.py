@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -166,11 +166,9 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
     counts = {}
     dropped = Counter[str]()
     turned_down = Counter[str]()
-    false_negatives = Counter[str]()
     for name, split in mined.items():
         dropped += split.dropped
         turned_down += split.turned_down
-        false_negatives += split.false_negatives
         counts[name] = {
             "rows": split.rows.height,
             "negatives": split.negatives,
@@ -181,20 +179,19 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
         "splits": counts,
         "dropped_rows": dict(sorted(dropped.items())),
         "turned_down_candidates": dict(sorted(turned_down.items())),
-        "false_negatives": _false_negatives(false_negatives),
+        "false_negatives": _false_negatives(mined.values()),
     }
 
 
-def _false_negatives(counts: Counter[str]) -> dict[str, Any]:
+def _false_negatives(splits: Collection[MinedSplit]) -> dict[str, Any]:
     """The counts, and the share of false negatives: of all, and of anchors with further positives."""
-
-    def share(mined: int) -> float | None:
-        return round(counts["positives"] / mined, 4) if mined else None
-
+    mined = sum(split.estimate.mined for split in splits)
+    telling = sum(split.estimate.telling for split in splits)
+    false = sum(split.estimate.false for split in splits)
     return {
-        "mined": counts["mined"],
-        "telling": counts["telling"],
-        "positives": counts["positives"],
-        "share": share(counts["mined"]),
-        "share_where_known": share(counts["telling"]),
+        "mined": mined,
+        "telling": telling,
+        "positives": false,
+        "share": round(false / mined, 4) if mined else None,
+        "share_where_known": round(false / telling, 4) if telling else None,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -162,21 +162,25 @@ class ChosenNegatives(NamedTuple):
 
 
 @dataclass
-class MinedSplit:
-    """The result of a split: its rows and counts.
+class FalseNegativeCounts:
+    """Counts of negatives, with each row mined as if its positive were the only known one."""
 
-    `false_negatives` are the counts for the estimate, with each row mined as if its positive were the only
-    known one: of the `mined` negatives, `telling` are of anchors with further positives, and `positives` are
-    false.
-    """
+    mined: int = 0
+    telling: int = 0  # of anchors with further positives
+    false: int = 0
+
+
+@dataclass
+class MinedSplit:
+    """The result of a split: its rows and counts."""
 
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     negatives: int = 0
-    fewer: int = 0
-    labelled: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    turned_down: Counter[str] = field(default_factory=Counter)
-    false_negatives: Counter[str] = field(default_factory=Counter)
+    fewer: int = 0  # rows with fewer negatives than requested
+    labelled: int = 0  # negatives that the dataset labels 0
+    dropped: Counter[str] = field(default_factory=Counter)  # rows by reason
+    turned_down: Counter[str] = field(default_factory=Counter)  # candidates by reason
+    estimate: FalseNegativeCounts = field(default_factory=FalseNegativeCounts)
 
 
 def mine_split(
@@ -193,9 +197,12 @@ def mine_split(
         rankers.append(ByModel(vectors, part.candidates))
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
-    miner = _Miner(dataset, part, settings, rankers)
+    positives = defaultdict[int, list[int]](list)
+    for anchor, positive in part.pairs:
+        positives[anchor].append(positive)
+    miner = _Miner(dataset, part, settings, rankers[0].scores, positives)
     num_mined = 0
-    anchors = list(miner.positives)
+    anchors = list(positives)
     _, high = settings.window
     for block, count in _blocks(anchors, dataset.known, high, len(part.candidates)):
         block_rankings = [ranker.best(block, count) for ranker in rankers]
@@ -211,53 +218,43 @@ def mine_split(
     return miner.split()
 
 
+@dataclass
 class _Miner:
     """Chooses negatives by anchor; margins are measured from the lowest score of the anchor's positives."""
 
-    def __init__(
-        self,
-        dataset: MiningDataset,
-        part: MiningSplit,
-        settings: MineSettings,
-        rankers: Sequence[ByModel | ByWords],
-    ) -> None:
-        self._dataset = dataset
-        self._part = part
-        self._settings = settings
-        self._scores = rankers[0].scores
-        self._pairs = list(
-            zip(part.anchors.tolist(), part.positives.tolist(), strict=True)
-        )
-        self.positives: defaultdict[int, list[int]] = defaultdict(list)
-        for anchor, positive in self._pairs:
-            self.positives[anchor].append(positive)
-        self._chosen: dict[int, ChosenNegatives] = {}
-        self._positive_scores: dict[tuple[int, int], float] = {}
-        self._split = MinedSplit(dropped=Counter(part.dropped))
+    dataset: MiningDataset
+    part: MiningSplit
+    settings: MineSettings
+    scores: Callable[[int, Indices], Scores]
+    positives: Mapping[int, list[int]]
+    chosen: dict[int, ChosenNegatives] = field(default_factory=dict)
+    positive_scores: dict[tuple[int, int], float] = field(default_factory=dict)
+    result: MinedSplit = field(default_factory=MinedSplit)
 
     def mine(self, anchor: int, rankings: list[CandidateRanking]) -> None:
         """Choose the negatives of an anchor, and those that each of its rows would get alone."""
-        known = self._dataset.known
+        known = self.dataset.known
         positives = self.positives[anchor]
         scores = [0.0] * len(positives)
-        if self._settings.measures_positives:
-            scores = self._scores(anchor, np.array(positives)).tolist()
+        if self.settings.measures_positives:
+            scores = self.scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
         chosen = self._choose(anchor, rankings, excluded, min(scores))
-        self._chosen[anchor] = chosen
-        self._split.turned_down += chosen.turned_down
+        self.chosen[anchor] = chosen
+        estimate = self.result.estimate
+        self.result.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
-            self._positive_scores[anchor, positive] = score
+            self.positive_scores[anchor, positive] = score
             seen = [
                 known.seen_by_row(anchor, positive, ranking.indices)
                 for ranking in rankings
             ]
             negatives = self._choose(anchor, rankings, seen, score).indices
-            counts = self._split.false_negatives
-            counts["mined"] += len(negatives)
-            counts["positives"] += int(known.belong_together(anchor, negatives).sum())
+            is_false = known.belong_together(anchor, negatives)
+            estimate.mined += len(negatives)
+            estimate.false += int(is_false.sum())
             if known.has_further(anchor, positive):
-                counts["telling"] += len(negatives)
+                estimate.telling += len(negatives)
 
     def _choose(
         self,
@@ -266,7 +263,7 @@ class _Miner:
         excluded: Sequence[Mask],
         positive_score: float,
     ) -> ChosenNegatives:
-        low, high = self._settings.window
+        low, high = self.settings.window
         windows = []
         counts = Counter[str]()
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
@@ -293,14 +290,14 @@ class _Miner:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
         by_rank = zip_longest(*(window.indices.tolist() for window in windows))
         merged = dict.fromkeys(chain.from_iterable(by_rank))
-        merged.pop(None, None)
+        merged.pop(None, None)  # the padding of shorter rankings
         candidates = np.array([*merged], np.int64)
-        return CandidateRanking(candidates, self._scores(text, candidates))
+        return CandidateRanking(candidates, self.scores(text, candidates))
 
     def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
         """The candidates turned down by each rule, in sentence-transformers' order."""
-        margin = self._settings.margin
-        relative_margin = self._settings.relative_margin
+        margin = self.settings.margin
+        relative_margin = self.settings.relative_margin
         if margin is not None:
             yield "margin", scores + margin > positive
         if relative_margin is not None:
@@ -308,27 +305,25 @@ class _Miner:
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
         """The candidates of `fits` that become negatives, in order of rank."""
-        count = self._settings.num_negatives
-        texts = self._dataset.texts
-        if self._settings.sampling == "top" or len(fits) <= count:
+        count = self.settings.num_negatives
+        texts = self.dataset.texts
+        if self.settings.sampling == "top" or len(fits) <= count:
             return fits[:count]
-        anchor = texts[text]
-        seed = self._settings.seed
         keys = [
-            keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()
+            keyed_hash(self.settings.seed, texts[text], texts[index])
+            for index in indices[fits].tolist()
         ]
-        shuffled = fits[np.argsort(np.array(keys, np.uint64), kind="stable")]
-        return np.sort(shuffled[:count])
+        order = np.argsort(np.array(keys, np.uint64), kind="stable")
+        return np.sort(fits[order[:count]])
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input; counts the others as dropped."""
-        texts = self._dataset.texts
-        split = self._split
-        count = self._settings.num_negatives
-        rows: list[list[object]] = []
-        for anchor, positive in self._pairs:
-            chosen = self._chosen[anchor]
-            indices = chosen.indices.tolist()
+        split = self.result
+        split.dropped.update(self.part.dropped)
+        count = self.settings.num_negatives
+        rows = []
+        for anchor, positive in self.part.pairs:
+            indices = self.chosen[anchor].indices.tolist()
             if not indices:
                 split.dropped[NO_NEGATIVE] += 1
                 continue
@@ -336,22 +331,28 @@ class _Miner:
             split.fewer += len(indices) < count
             for index in indices:
                 pair = (min(anchor, index), max(anchor, index))
-                split.labelled += pair in self._part.negatives
-            row: list[object] = [texts[index] for index in (anchor, positive, *indices)]
-            row += [None] * (count - len(indices))
-            if self._settings.scores:
-                row.append(
-                    [self._positive_scores[anchor, positive], *chosen.scores.tolist()]
-                )
-            rows.append(row)
+                split.labelled += pair in self.part.negatives
+            rows.append(self._row(anchor, positive))
         names = [f"negative_{number}" for number in range(1, count + 1)]
         schema: dict[str, Any] = dict.fromkeys(
             ("anchor", "positive", *names), pl.String
         )
-        if self._settings.scores:
+        if self.settings.scores:
             schema["scores"] = pl.List(pl.Float32)
-        split.rows = pl.DataFrame(rows, schema=schema, orient="row")
+        split.rows = pl.DataFrame(rows, schema=schema)
         return split
+
+    def _row(self, anchor: int, positive: int) -> dict[str, object]:
+        """The texts of a row, and their scores if requested."""
+        chosen = self.chosen[anchor]
+        texts = self.dataset.texts
+        row: dict[str, object] = {"anchor": texts[anchor], "positive": texts[positive]}
+        for number, index in enumerate(chosen.indices.tolist(), 1):
+            row[f"negative_{number}"] = texts[index]
+        if self.settings.scores:
+            score = self.positive_scores[anchor, positive]
+            row["scores"] = [score, *chosen.scores.tolist()]
+        return row
 
 
 def _blocks(

@@ -317,7 +317,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 def check_open(host: str, *, has_key: bool, no_key: bool) -> None:
-    """Refuse an address that other machines can reach, unless there is a key or `--no-key`."""
+    """Refuse an address that other machines can reach, unless there is a key or `--no-key`; not both."""
+    if has_key and no_key:
+        raise ConfigError("--no-key: contradicts --key-env; leave one out")
     if not is_loopback(host) and not has_key and not no_key:
         raise ConfigError(
             f"host {host}: other machines could use this server; set a key with --key-env, or give --no-key"

@@ -21,7 +21,7 @@ from pairkit.dataset.conflicts import (
     labels_differ,
     unordered,
 )
-from pairkit.dataset.frames import join_frames
+from pairkit.dataset.frames import is_plain, join_frames
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
     NOWHERE,
@@ -79,16 +79,15 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     second = distinct.search_sorted(rows["text2"])
     groups = text_groups(texts)
     for key1, key2 in (("url1", "url2"), ("cluster", "cluster")):
-        parts = [
-            pl.DataFrame({_KEY: rows[key], _TEXT: side})
-            for key, side in ((key1, first), (key2, second))
-            if key in rows.columns
-        ]
-        if parts:
-            members = pl.concat(parts).filter(pl.col(_KEY) != "")
-            leader = pl.col(_TEXT).first().over(_KEY)
-            leaders = members.select(leader).to_series()
-            groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
+        parts = []
+        for key, side in ((key1, first), (key2, second)):
+            if key in rows.columns:
+                parts.append(pl.DataFrame({_KEY: rows[key], _TEXT: side}))
+        if not parts:
+            continue
+        members = pl.concat(parts).filter(pl.col(_KEY) != "")
+        leaders = members.select(pl.first(_TEXT).over(_KEY)).to_series()
+        groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
     return ConnectedTexts(texts, groups, first.to_numpy(), second.to_numpy())
 
 
@@ -108,7 +107,7 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
         kept = set()
         for row in rows_of_split[split]:
             groups_of_row = {first_groups[row], second_groups[row]}
-            owners = {owner[group] for group in groups_of_row & owner.keys()}
+            owners = [owner[group] for group in groups_of_row if group in owner]
             if owners:
                 reasons[row] = f"shared_with_{min(owners, key=_split_rank)}"
             else:
@@ -136,7 +135,7 @@ def divide(
     connected_texts = connect_texts(rows)
     first = connected_texts.first
     second = connected_texts.second
-    is_binding = np.ones(rows.height, np.bool_) if binds is None else binds
+    is_binding: Mask | slice = slice(None) if binds is None else binds
     groups = connected(connected_texts.groups, first[is_binding], second[is_binding])
 
     row_counts = np.bincount(groups[first[is_binding]], minlength=len(groups))
@@ -151,7 +150,7 @@ def divide(
 
     splits = split_of[groups[first]]
     crosses = pl.Series(splits != split_of[groups[second]])
-    if binds is None:
+    if binds is None:  # then the last targets are of all rows
         remedy = "give other --split-sizes (1,0,0: training rows only)"
         if not _is_positive(rows).all():
             remedy = f"let only positives connect them (--cut-negatives), or {remedy}"
@@ -254,12 +253,15 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
     if isinstance(sources, Mapping):
         return dict(sources)
     by_name = {}
-    for place, source in enumerate(sources, 1):
-        contents = contents_of(source)
-        where = contents.source if isinstance(contents, PairDataset) else contents
-        name = Path(where).name if isinstance(where, str | Path) else str(place)
+    for number, source in enumerate(sources, 1):
+        where = contents_of(source)
+        if isinstance(where, PairDataset):
+            where = where.source
+        name = str(number)
+        if isinstance(where, str | Path):
+            name = Path(where).name
         if not name or name in by_name:
-            name = f"{name}-{place}"
+            name = f"{name}-{number}"
         by_name[name] = source
     return by_name
 
@@ -285,11 +287,9 @@ def _scale(pairs: PairDataset) -> str:
     """The scale of the labels in words."""
     if pairs.label_kind == "binary":
         return "0 and 1"
-    return (
-        "scores from 0 to 1"
-        if pairs.rows["label"].to_numpy().max() <= 1
-        else "scores above 1"
-    )
+    if pairs.rows["label"].to_numpy().max() <= 1:
+        return "scores from 0 to 1"
+    return "scores above 1"
 
 
 def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
@@ -320,11 +320,9 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
         _refuse_conflicts(keyed.filter(CONFLICTING))
 
     is_kept = pl.col(CONFLICTING) & (conflicts == "keep")
-    is_lost = (
-        differs_from_first(scale)
-        if conflicts == "first"
-        else pl.col(CONFLICTING) & ~is_kept
-    )
+    is_lost = pl.col(CONFLICTING) & ~is_kept
+    if conflicts == "first":
+        is_lost = differs_from_first(scale)
     lost = pl.when(is_lost).then(pl.lit(CONFLICT))
     marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
     # Each label of a kept conflict occurs once.
@@ -338,7 +336,7 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
 
 def _refuse_conflicts(differing: pl.DataFrame) -> None:
     """Raise DataError with the first pairs of different labels, if there are any."""
-    if not differing.height:
+    if differing.is_empty():
         return
     groups = differing.partition_by(PAIR, maintain_order=True)
     conflicts = []
@@ -366,8 +364,7 @@ def _with_source(
 ) -> pl.DataFrame:
     """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
-    dtype = frame.schema.get("source")
-    if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
+    if "source" in frame.columns and is_plain(frame.schema["source"]):
         earlier = pl.concat_str(pl.lit(f"{name}/"), pl.col("source").cast(pl.String))
         source = pl.coalesce(earlier, source)
     # Several tables in memory have the same name.
@@ -387,8 +384,8 @@ def make_merged(
     run = run_record("merge", datasets, settings)
     check_out(out, run, sources.values(), fresh=fresh)
     rows = _split_once(join_datasets(datasets), settings)
-    kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    dataset = build_result(
-        rows, kind, str(out or "the merged datasets"), [*datasets.values()]
-    )
+    sources_read = [*datasets.values()]
+    kind = max(sources_read, key=len).label_kind  # an empty one may have another
+    name = str(out or "the merged datasets")
+    dataset = build_result(rows, kind, name, sources_read)
     return write_result(dataset, out, run, _MERGED)

@@ -23,29 +23,30 @@ class LabelColumn:
     values: pl.Series
     rows: pl.Series
     times: pl.Series  # how often each occurs
-    where: str
-    texts: tuple[str, str]
-    classes: Sequence[str] = ()
+    where: str  # the table, in messages
+    texts: tuple[str, str]  # names of the columns of the texts
+    classes: Sequence[str] = ()  # names of the classes that numbers stand for
 
     @cached_property
     def words(self) -> pl.Series:
         """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
         visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
-        # NFKC, so that numbers in full width are numbers
+        # NFKC, so that numbers in full width are numbers.
         words = visible.str.normalize("NFKC").str.strip_chars()
         words = words.str.replace(_DECIMAL_COMMA, "$1.$2$3")
-        if self.values.dtype.is_integer():
-            names = {str(number): name for number, name in enumerate(self.classes)}
-            words = words.replace(names)
-        return words
+        if not self.values.dtype.is_integer():
+            return words
+        numbers = map(str, range(len(self.classes)))
+        return words.replace(dict(zip(numbers, self.classes, strict=True)))
 
     @cached_property
     def numbers(self) -> pl.Series:
         """The labels as float64; null for words."""
         if self.values.dtype.is_numeric() and not self.classes:
             return self.values.cast(pl.Float64)
-        is_percent = self.words.str.ends_with("%").fill_null(value=False)
-        plain = self.words.str.strip_suffix("%").str.strip_chars_end()
+        words = self.words
+        is_percent = words.str.ends_with("%").fill_null(value=False)
+        plain = words.str.strip_suffix("%").str.strip_chars_end()
         numbers = plain.cast(pl.Float64, strict=False)
         return (numbers / 100).zip_with(is_percent, numbers)
 
@@ -55,12 +56,13 @@ class LabelColumn:
         if not meanings:
             return known
         for word in self.words.unique(maintain_order=True):
-            numbers = [
+            names = [as_word(word)]
+            names += [
                 str(number) for number, name in enumerate(self.classes) if name == word
             ]
-            names = [name for name in (as_word(word), *numbers) if name in meanings]
-            if names:
-                known[word] = names[0]
+            for name in names:
+                if name in meanings:
+                    known.setdefault(word, name)
         return known
 
     def is_known(self, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -69,10 +71,11 @@ class LabelColumn:
 
     def missing(self) -> pl.Series:
         """A mask of rows without a label."""
-        missing = self.values.is_null()
+        is_finite = self.numbers.is_finite().fill_null(value=True)
+        missing = self.values.is_null() | ~is_finite
         if not self.values.dtype.is_numeric():
             missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
-        return missing | ~self.numbers.is_finite().fill_null(value=True)
+        return missing
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
@@ -88,9 +91,9 @@ class LabelColumn:
         values = self.values
         if isinstance(values.dtype, pl.Categorical | pl.Enum):
             values = values.cast(pl.String)
-        table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
-        by_value = table.group_by("value", maintain_order=True)
-        distinct = by_value.agg(pl.col("row").first(), pl.col("times").sum())
+        columns = {"value": values, "row": self.rows, "times": self.times}
+        by_value = pl.DataFrame(columns).group_by("value", maintain_order=True)
+        distinct = by_value.agg(pl.first("row"), pl.sum("times"))
         return replace(
             self,
             values=distinct["value"].alias(values.name),

@@ -91,10 +91,11 @@ class LabelMeaning:
         if self.words is not None:
             known = column.known(self.words)
             meanings = {word: self.words[name] for word, name in known.items()}
+            numbers = {
+                word: number for word, number in meanings.items() if number != SKIP
+            }
             labels = column.words.replace_strict(
-                {word: number for word, number in meanings.items() if number != SKIP},
-                default=None,
-                return_dtype=pl.Float64,
+                numbers, default=None, return_dtype=pl.Float64
             )
         if self.scale is None:
             return labels
@@ -118,14 +119,15 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     user_values = dict(rules.values or {})
     if user_values and any(column.classes for column in columns):
         user_values = {**_NO_GOLD, **user_values}
-    # Labels to which users gave no meaning.
+    # Labels to which the user gave no meaning.
     others = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in others:
         column.refuse(
             column.missing(),
             f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}",
         )
-    known: Mapping[str, Meaning] = {}
+
+    known: dict[str, Meaning] = {}
     are_words = any(column.numbers.is_null().any() for column in others)
     if are_words:
         scale = rules.scale or _UNIT
@@ -134,27 +136,27 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         _check_beside_given(columns, others, user_values)
         _check_numbers(others)
 
-    listed, skipped = _in_use(columns, {**user_values, **known})
-    if listed and not are_words:
-        known = {
-            as_word(word): float(word) for column in others for word in column.words
-        }
-    meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
+    meanings, skipped = _in_use(columns, {**user_values, **known})
+    if meanings and not are_words:
+        for column in others:
+            known |= dict(zip(map(as_word, column.words), column.numbers, strict=True))
+    words = {**known, **user_values} if meanings else None
+    meaning = LabelMeaning(words, rules.scale)
     labels = [meaning.of(column) for column in columns]
-    if rules.scale is None:
-        _check_scores(columns, labels)
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
-    plain = binary and not listed and rules.scale is None
 
-    descriptions = [listed] if listed else []
+    scores = ""
     other_numbers = [column.numbers for column in others if len(column.values)]
     if rules.scale is not None:
         low, high = rules.scale
-        descriptions.append(f"scores from {low:g} to {high:g}, made 0 to 1")
-    elif not are_words and (other_numbers or not listed):
-        descriptions.append(_format_numbers(other_numbers or labels, plain=binary))
-    read = LabelsRead(", ".join(descriptions), skipped, plain)
-    return replace(meaning, read=read, binary=binary)
+        scores = f"scores from {low:g} to {high:g}, made 0 to 1"
+    else:
+        _check_scores(columns, labels)
+        if not are_words and (other_numbers or not meanings):
+            scores = _format_numbers(other_numbers or labels, plain=binary)
+    text = ", ".join(filter(None, [meanings, scores]))
+    plain = binary and not meanings and rules.scale is None
+    return replace(meaning, read=LabelsRead(text, skipped, plain), binary=binary)
 
 
 def _check_beside_given(
@@ -166,14 +168,15 @@ def _check_beside_given(
     used = set[str]()
     for column in columns:
         used.update(column.known(user_values).values())
-    if any(map(str.isdecimal, used)):
-        given = one_line(", ".join(user_values), 200)
-        for column in others:
-            column.refuse(
-                column.numbers.is_not_null(),
-                f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
-                " with a number, or with skip to leave its rows out",
-            )
+    if not any(map(str.isdecimal, used)):
+        return
+    given = one_line(", ".join(user_values), 200)
+    for column in others:
+        column.refuse(
+            column.numbers.is_not_null(),
+            f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
+            " with a number, or with skip to leave its rows out",
+        )
 
 
 def _check_scores(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
@@ -195,20 +198,22 @@ def _certain_words(
     others: Sequence[LabelColumn],
     user_values: Mapping[str, Meaning],
     scale: tuple[float, float],
-) -> Mapping[str, Meaning]:
+) -> dict[str, Meaning]:
     """The meaning of words without a user-defined one, on this scale, if all are in one line of `_CERTAIN`."""
-    words = [as_word(word) for column in others for word in column.words.unique()]
-    names = {word: _plain_name(word) for word in words}
+    names: dict[str, str] = {}
+    for column in others:
+        for word in map(as_word, column.words.unique()):
+            names[word] = _plain_name(word)
     classes = [name for column in columns for name in column.classes]
     declared = {_plain_name(name) for name in (*classes, *user_values)}
     for line in _CERTAIN:
         if _fits(line, {*names.values()}, declared):
-            known = {**line, **_NO_GOLD}
-            order = [*known]
-            in_order = sorted(names, key=lambda word: order.index(names[word]))
-            ends: dict[Meaning, Meaning] = dict(zip(_UNIT, scale, strict=True))
-            meanings = {word: known[names[word]] for word in in_order}
-            return {word: ends.get(each, each) for word, each in meanings.items()}
+            on_scale: dict[Meaning, Meaning] = dict(zip(_UNIT, scale, strict=True))
+            meanings: dict[str, Meaning] = {}
+            for name, meaning in {**line, **_NO_GOLD}.items():
+                spellings = [word for word in names if names[word] == name]
+                meanings |= dict.fromkeys(spellings, on_scale.get(meaning, meaning))
+            return meanings
     raise _unknown_words(others, sorted(names), scale)
 
 
@@ -265,9 +270,10 @@ def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
     low, high = (f"{end:g}" for end in scale)
     known = {}
     for word in words:
-        if _possible_meanings(word) == {1.0}:
+        meanings = _possible_meanings(word)
+        if meanings == {1.0}:
             known[word] = high
-        elif _possible_meanings(word) == {0.0}:
+        elif meanings == {0.0}:
             known[word] = low
     if len(words) == 2 and not known:
         one, other = words
@@ -276,10 +282,10 @@ def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
         return f"set {first_is_similar} or {second_is_similar}, where {high} is similar"
     others = SKIP if {*known.values()} == {low, high} else "X"
     values = {word: known.get(word, others) for word in words}
-    where = f"where {high} is similar"
+    meaning = f"{high} is similar"
     if "X" in values.values():
-        where = f"where X is {high} (similar), {low} or skip"
-    return f"set {_labels_option(values)}, {where}"
+        meaning = f"X is {high} (similar), {low} or skip"
+    return f"set {_labels_option(values)}, where {meaning}"
 
 
 def _labels_option(values: Mapping[str, str]) -> str:
@@ -295,8 +301,8 @@ def _in_use(
     skipped = Counter[str]()
     for column in columns:
         known = column.known(meanings)
-        used |= {*known.values()}
-        if not known:  # as of scores, which may all differ
+        used.update(known.values())
+        if not known:  # saves a loop over scores, which may all differ
             continue
         for word, times in zip(column.words, column.times, strict=True):
             if word in known and meanings[known[word]] == SKIP:
