@@ -31,7 +31,7 @@ from aoe_train.encoding.vector_file import (
     write_record,
     write_vectors,
 )
-from aoe_train.model.model_folder import OutputResult
+from aoe_train.model.model_folder import OutputResult, add_texts
 from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
@@ -301,9 +301,7 @@ def cached_vectors(
     options: dict[str, Any] = {"prompt": prompt, "normalize": normalize}
     made_of = {"model": dict(identity), **options}
     digest = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode())
-    for text in texts:
-        encoded = text.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    add_texts(digest, texts)
     path = folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
     if not path.is_file() or read_record(path) is None:

@@ -25,6 +25,7 @@ from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import Encode, TaskVectors
+from aoe_train.model.model_folder import add_texts
 from aoe_train.model.similarity import pair_similarities
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name
@@ -202,9 +203,7 @@ class JudgedPairs:
     def identity(self) -> str:
         """SHA-256 of the pairs, their labels and the labels' probabilities."""
         digest = hashlib.sha256()
-        for text in self.task.texts:
-            encoded = text.encode("utf-8", "surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        add_texts(digest, self.task.texts)
         for array in (self.task.labels, self.task.probabilities):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()

@@ -62,13 +62,17 @@ _MODES = {
     "last": ["lasttoken"],
     "weighted-mean": ["weightedmean_tokens"],
 }
-# New releases leave out "_token" and "_tokens".
+
+
+def _short_mode(mode: str) -> str:
+    """The name of a mode in new releases, which leave out "_token" and "_tokens"."""
+    return mode.removesuffix("_token").removesuffix("_tokens")
+
+
 _POOLING_OF_MODE = {
-    "cls": "cls",
-    "mean": "avg",
-    "max": "max",
-    "lasttoken": "last",
-    "weightedmean": "weighted-mean",
+    _short_mode(mode): pooling
+    for pooling, (mode, *more) in _MODES.items()
+    if not more and pooling != "first-last-avg"
 }
 
 
@@ -397,7 +401,7 @@ def _read_pooling(folder: Path) -> Tree:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
     modes = config.modes
-    mode = ",".join(modes).removesuffix("_token").removesuffix("_tokens")
+    mode = _short_mode(",".join(modes))
     if mode not in _POOLING_OF_MODE:
         raise ConfigError(
             f"{path}: pooling {modes}; expected one of {', '.join(_POOLING_OF_MODE)}"

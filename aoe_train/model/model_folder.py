@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import version
@@ -160,6 +160,13 @@ def hash_examples(examples: Examples) -> str:
             flat = np.ascontiguousarray(array).reshape(-1)
             digest.update(flat.data)  # no copy: it may be mapped from disk
     return digest.hexdigest()
+
+
+def add_texts(digest: hashlib._Hash, texts: Iterable[str]) -> None:
+    """Add texts to a digest, each after its length."""
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
 
 
 def hash_weights(model: nn.Module) -> str:

@@ -245,7 +245,7 @@ class SearchIndex:
         for query in queries:
             rows = allowed(self.rows, query.where, query.before)
             keyed = self._places_of_key.get(query.text.strip().lower(), [])
-            if rows is not None:
+            if keyed and rows is not None:
                 keyed = np.intersect1d(keyed, rows).tolist()
             vector = query.vector
             if vector is not None:
@@ -318,11 +318,13 @@ class SearchIndex:
         """A query for each of these rows, among those of lower ranks, or all others without ranks."""
         texts = self.texts(places)
         embedder = self._embedder
-        vectors: Iterable[np.ndarray | None] = self.searched[places]
+        vectors: Iterable[np.ndarray | None]
         if options.by == "words":
             vectors = [None] * len(places)
         elif embedder and embedder.prompts.query != embedder.prompts.document:
             vectors = self._transformed(embedder.encode(texts, embedder.prompts.query))
+        else:
+            vectors = self.searched[places]
         for place, text, vector in zip(places, texts, vectors, strict=True):
             is_other = np.arange(len(self)) != place
             if ranks is not None:

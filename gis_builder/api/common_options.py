@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?P<name>[A-Za-z0-9._-]{1,10
 # Of a repository or one of its pages.
 _ADDRESS = re.compile(
     r"(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)"
-    r"(?P<name>[^/]+/[^/?#]+).*"
+    r"(?P<name>[^/]+/[^/?#]++).*"
 )
 
 options = SHARED.extended(

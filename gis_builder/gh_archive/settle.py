@@ -362,8 +362,10 @@ def draw_negatives(
         pairs={split: [] for split in names}, missing=dict.fromkeys(names, 0)
     )
     for repo in with_duplicates(read_judged(judged)):
+        if repo.repo_id not in inputs.repos:
+            continue
         splits = _splits_of_repo(repo, inputs)
-        if repo.repo_id not in inputs.repos or not any(splits.positives.values()):
+        if not any(splits.positives.values()):
             continue
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(

@@ -294,12 +294,11 @@ def _linked_pairs(
 def mentions_of(thread: Thread, full_name: Callable[[str], str]) -> set[IssueRef]:
     """Every issue that a thread mentions, with the present name of its repository."""
     issue = thread.issue
-    mentions = set[IssueRef]()
+    refs = set[IssueRef]()
     for text in (issue.title, issue.body, *(each.body for each in thread.comments)):
-        for reference in find_references(comparable(text), issue.repo):
-            repo, number = reference.ref
-            mentions.add(IssueRef(full_name(repo), number))
-    return mentions
+        found = find_references(comparable(text), issue.repo)
+        refs.update(reference.ref for reference in found)
+    return {IssueRef(full_name(repo), number) for repo, number in refs}
 
 
 def check_missing(

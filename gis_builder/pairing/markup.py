@@ -13,7 +13,7 @@ from gis_builder.detection.page import fences, inline_code
 # an issue ("Search box loses focus", "Rows are duplicated").
 CHECKLIST = re.compile(
     r"""
-    ^[ \t]*[-*+][ \t]+\[[ xX]?\][ \t]*(?:
+    ^[ \t]*[-*+][ \t]+\[[ xX]?\][ \t]*+(?:
         # "I have read …", "By submitting this, I agree …"
         (?:[^,\n]{1,80},[ ])?(?:I|we|you|(?:are|have|did)[ ]you|please|willing)\b[^\n]*?
             (?:search|duplicat|existing|already|contribut|guideline|\bread\b|\bagree\b|\bconfirm|\bchecked\b)

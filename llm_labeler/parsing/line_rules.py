@@ -11,6 +11,7 @@ from llm_labeler.parsing.phrases import LABEL
 from llm_labeler.parsing.sentence import without_emphasis, without_label
 from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
 from llm_labeler.parsing.wording import (
+    COLONS,
     is_heading,
     polarity_of,
     side_of,
@@ -133,7 +134,7 @@ class LineReader:
     @property
     def introduces(self) -> bool:
         """Whether the line ends with a colon, or is a label above a deeper list."""
-        if self.text.endswith((":", "：")):
+        if self.text.endswith(COLONS):
             return True
         below = self.lines[self.index + 1 : self.index + 2]
         is_above_deeper = any(line.indent > self.line.indent for line in below)

@@ -213,9 +213,11 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     count, left_over = divmod(len(sentences), width)
     is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
+    if not (is_even and is_wanted):
+        return [(text, None)]
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     has_echo, _ = split_echo(text, source)
-    if not (is_even and is_wanted) or is_quoted or has_echo:
+    if is_quoted or has_echo:
         return [(text, None)]
     pieces = []
     for start in range(0, len(sentences), width):

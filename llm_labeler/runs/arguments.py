@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llm_labeler.clients.llms import LlmFunction, is_async
 from llm_labeler.settings import LabelSettings
 from llm_labeler.settings.llms import FUNCTION
-from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import between_commas, load_settings
-from pairkit.dataset.reading.in_memory import Source
+
+if TYPE_CHECKING:
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.reading.in_memory import Source
 
 LlmEntry: TypeAlias = LlmFunction | Mapping[str, Any]
 LlmsGiven: TypeAlias = (

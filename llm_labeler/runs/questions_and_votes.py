@@ -38,7 +38,7 @@ from llm_labeler.records import (
 )
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
-from llm_labeler.settings import FilterSettings
+from llm_labeler.settings import FilterSettings, LabelSettings
 
 _STRING = {"type": "string"}
 
@@ -192,6 +192,7 @@ def screen_texts(
     """
     task = GenerationTask(record)
     asked_task = GenerationTask(asked)
+    has_same_candidates = _screening(asked.settings) == _screening(record.settings)
     stored = store.answers(POLARITIES, texts)
     for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
         of_text = [*group]
@@ -201,13 +202,18 @@ def screen_texts(
         text = texts[text_id]
         screened = task.screen(text, answers)
         judged = screened.candidates
-        if asked is not record:
+        if not has_same_candidates:
             asked_about = [each for each in of_text if asked_task.is_of_run(each.key)]
             judged = asked_task.screen(text, asked_about).candidates
         by_llm = Counter(answer.key.llm for answer in answers)
         yield TextCandidates(
             text, screened.proposals, screened.candidates, judged, by_llm
         )
+
+
+def _screening(settings: LabelSettings) -> tuple[object, ...]:
+    """What candidates depend on, of the settings that `label parse` may change."""
+    return settings.proposers, settings.prompt.polarities, settings.filters
 
 
 class ScreenedTexts:

@@ -165,8 +165,9 @@ def report_run(work: Path) -> Report:
             for proposal in screened.proposals:
                 counts = llms[proposal.llm]
                 counts.proposals += 1
-                counts.kept += proposal.reason is None
-                if proposal.reason is not None:
+                if proposal.reason is None:
+                    counts.kept += 1
+                else:
                     counts.dropped[proposal.reason] += 1
                     example = example or screened.text.text_id
         for name, spent in store.spent_by_llm().items():

@@ -27,6 +27,7 @@ _INVISIBLES = (
 )
 INVISIBLE = f"[{_INVISIBLES}]"
 _INVISIBLE = re.compile(INVISIBLE)
+_ASCII_INVISIBLE = {code: None for code in range(128) if _INVISIBLE.match(chr(code))}
 # These, white space, further characters without a shape, such as fillers and tags, and
 # the characters that replace lost ones.
 BLANK = (
@@ -180,9 +181,9 @@ def comparable(text: str) -> str:
     NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in
     Chinese and Japanese.
     """
+    if text.isascii():
+        return text.translate(_ASCII_INVISIBLE)
     visible = _INVISIBLE.sub("", text)
-    if visible.isascii():
-        return visible
     return normalize("NFC", same_width(visible))
 
 

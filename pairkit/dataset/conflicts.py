@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from pairkit.dataset.labels import SCORE_MAX
@@ -19,10 +17,10 @@ def label_scale(labels: pl.Series) -> float:
     return SCORE_MAX if (labels > 1).any() else 1.0
 
 
-def labels_differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
+def labels_differ(scale: float) -> pl.Expr:
     """Whether a row's pair has labels that are a fifth of the scale or more apart."""
     label = pl.col("label")
-    return (label.max() - label.min()).over(pair) > _GRADE * scale
+    return (label.max() - label.min()).over(PAIR) > _GRADE * scale
 
 
 def differs_from_first(scale: float) -> pl.Expr:

@@ -185,9 +185,9 @@ def join_bad_rows(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=BAD_ROWS), *tables])
 
 
-def report_bad_rows(bad: pl.DataFrame) -> None:
+def report_bad_rows(bad: pl.DataFrame | None) -> None:
     """Log a warning with the counts by reason, which commands print on stderr."""
-    if bad.height:
+    if bad is not None and bad.height:
         _LOG.warning("rows left out: %s", format_bad_rows(bad))
 
 

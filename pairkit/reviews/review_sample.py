@@ -15,7 +15,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
 from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import in_proportion, keyed_hash
-from pairkit.dataset.conflicts import PAIR, unordered
+from pairkit.dataset.conflicts import PAIR, label_scale, unordered
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import (
@@ -86,7 +86,7 @@ def draw_sample(
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _distinct_pairs(dataset)
     has_results = is_search(rows)
-    top = 5.0 if rows["label"].to_numpy().max() > 1 else 1.0
+    top = label_scale(rows["label"])
     share = 1 if has_results else _SHARE
     size = options.n or math.ceil(share * rows.height)
     grades = options.grades

@@ -388,6 +388,8 @@ def _pairs_of(
     seed = settings.seed
 
     def is_assigned(group: str) -> bool:
+        if settings.each is None:
+            return True
         # Rendezvous hashing: if people are added, only the groups that they get move.
         by_hash = sorted(
             people, key=lambda name: keyed_hash(seed, "whose", group, name)

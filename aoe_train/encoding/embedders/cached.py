@@ -215,18 +215,19 @@ def open_model(
     from aoe_train.encoding.encode_workers import load_encoder, refuse_options
 
     if not isinstance(model, str | Path):
-        from aoe_train.model.encoder import Encoder  # imports torch
-
         refuse_options(
             "a loaded model",
             layers=layers,
             precision=precision,
             endpoint=endpoint and endpoint.url,
         )
-        if isinstance(model, Encoder):
-            return LocalEmbedder(model, "encoder")
         if callable(model) and not hasattr(model, "encode"):
             return FunctionEmbedder(model)
+
+        from aoe_train.model.encoder import Encoder  # imports torch
+
+        if isinstance(model, Encoder):
+            return LocalEmbedder(model, "encoder")
         raise ConfigError(
             f"model = {one_line(repr(model), 100)}: expected a folder, a Hub id, an Encoder (such as a run's"
             " `encoder`), or a function that returns vectors of texts (such as `encode` of a"

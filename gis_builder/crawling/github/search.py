@@ -130,7 +130,8 @@ class _Discovery:
         """Search until nothing is left; continues where it was stopped."""
         repo = self._row.full_name
         store = self._crawl.store
-        while tasks := store.tasks(repo, _KIND, done=False):
+        known = store.tasks(repo, _KIND)
+        while tasks := [task for task in known if not task.done]:
             probes = [task for task in tasks if _PROBE in task.key and not task.cursor]
             if probes:
                 self._probe(probes[0])

@@ -284,7 +284,9 @@ def _text_groups(rows: pl.DataFrame) -> pl.DataFrame:
     distinct = distinct.select("same", "text", pl.Series("group", groups))
 
     texts = distinct.group_by("group", maintain_order=True).agg("text")
-    by_split = sides.select("split", "same").join(distinct, on="same")
+    by_split = sides.select("split", "same").join(
+        distinct.select("same", "group"), on="same"
+    )
     splits = by_split.group_by("group").agg(pl.col("split").unique())
     return texts.join(splits, on="group", maintain_order="left")
 

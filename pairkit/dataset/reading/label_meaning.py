@@ -100,7 +100,7 @@ class LabelMeaning:
         if self.scale is None:
             return labels
         low, high = self.scale
-        if high > 1:
+        if high > 1 and (column.classes or not column.values.dtype.is_numeric()):
             column.refuse(
                 column.words.str.ends_with("%"),
                 f"label {{label}} is a score from 0 to 1; leave out --label-range {low:g},{high:g}",

@@ -62,7 +62,7 @@ def read_pairs(
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
     pairs = collect_pairs(source, columns, rules, split=split, placed=placed)
-    report_bad_rows(join_bad_rows([pairs.bad_rows]))
+    report_bad_rows(pairs.bad_rows)
     contents = contents_of(source)
     if not isinstance(contents, PairDataset):
         return pairs

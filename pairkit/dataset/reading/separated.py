@@ -131,7 +131,9 @@ def _checked(path: Path, *, header: bool) -> Iterator[tuple[int, list[str], str]
             fault = (
                 "repeats the first row, as in files that were joined; remove this row"
             )
-        yield row, kept, fault or _beyond_header(cells, first, form.separator)
+        if not fault and len(cells) > len(first):
+            fault = _beyond_header(cells, first, form.separator)
+        yield row, kept, fault
         if not first:
             return
 
