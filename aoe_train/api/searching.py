@@ -108,7 +108,7 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
     from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.encoding.encode_workers import refuse_options
-    from aoe_train.model.tokens.coverage import language_warning
+    from aoe_train.model.tokenizer import language_warning
     from aoe_train.searching.build_index import IndexOptions, build_index, check_place
     from aoe_train.searching.document_rows import check_link, chunk_rows
     from aoe_train.searching.index_rows import read_rows

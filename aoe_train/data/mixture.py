@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.token_batches import Batches
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.settings.run_settings import MixSettings
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.objectives.training_rows import (
     ABSENT,
     NO_OUTPUTS,

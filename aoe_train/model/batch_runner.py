@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from aoe_train.model.device import one_thread, upload
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory
+from aoe_train.model.device import keep_freed_memory, one_thread, upload
 from aoe_train.model.text_model import TextModel
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
 
+TOKENS_ACCELERATOR = 65_536  # per batch
 # Most tokens have more characters, so slices of texts with this many have about a batch's tokens.
 _CHARACTERS_A_TOKEN = 3
 # Slices that are tokenised while the model runs.
@@ -128,6 +128,18 @@ class BatchRunner:
                     " a smaller model"
                 ) from error
             return None
+
+
+def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:
+    """Indices of texts, longest first, in batches within the budget of tokens."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        tokens = np.cumsum(lengths[order[start : start + budget]])
+        within = int(np.searchsorted(tokens, budget, side="right"))
+        stop = start + max(1, within)
+        yield order[start:stop][::-1]  # ascending, as packed sequences are
+        start = stop
 
 
 def _weights(module: torch.nn.Module) -> Iterator[torch.Tensor]:

@@ -1,10 +1,12 @@
-"""Devices, asynchronous transfers, modes of a module, and functions excluded from torch.compile.
+"""Devices, transfers, memory, modes of a module, and functions excluded from torch.compile.
 
 A plain copy to or from a GPU waits until the GPU is idle; with pinned memory the copy is queued instead.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -16,8 +18,15 @@ from torch._C._dynamo import eval_frame
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import is_out_of_memory
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Options of glibc's mallopt(3).
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+_ARENA_MAX = -8
+_MAX_THRESHOLD = 32 << 20  # the largest that glibc accepts
 
 
 def find_device(name: str | torch.device | None) -> torch.device:
@@ -128,3 +137,43 @@ def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         module.train(is_training)
+
+
+@contextmanager
+def memory_errors(advice: str) -> Iterator[None]:
+    """Turn an out-of-memory error of the host or a device into a ConfigError with advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise ConfigError(f"out of memory: {advice}") from error
+        raise
+
+
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory for reuse instead of returning it to the kernel.
+
+    Otherwise page faults take up to a fifth of a training step on a CPU, and a third of encoding long texts.
+    The setting lasts until the process ends: resident memory stays at its peak, except for allocations of
+    32 MiB and more. It has no effect with other C libraries.
+    """
+    _set_malloc_options({_MMAP_THRESHOLD: _MAX_THRESHOLD, _TRIM_THRESHOLD: 2**31 - 1})
+
+
+def share_memory_among_threads() -> None:
+    """Make glibc serve new threads from the main thread's memory.
+
+    Otherwise each thread has its own memory, which glibc returns in pieces of 64 MiB despite
+    `keep_freed_memory`: a model then has 20 times as many page faults and takes 10 % longer. It has no effect
+    with other C libraries.
+    """
+    _set_malloc_options({_ARENA_MAX: 1})
+
+
+def _set_malloc_options(options: dict[int, int]) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for option, value in options.items():
+            mallopt(option, value)

@@ -26,7 +26,7 @@ from aoe_train.model.backbones.load_backbone import (
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
-from aoe_train.model.batch_runner import BatchRunner
+from aoe_train.model.batch_runner import TOKENS_ACCELERATOR, BatchRunner, batches
 from aoe_train.model.dense_layers import (
     DenseLayers,
     new_dense_layers,
@@ -42,7 +42,6 @@ from aoe_train.model.encoder_settings import (
     stored_settings,
     write_sentence_transformers,
 )
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
@@ -54,13 +53,13 @@ from aoe_train.model.quantization import (
     quantized,
 )
 from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model.tokenised import UNLIMITED, TokenStore, check_texts
+from aoe_train.model.tokenizer import (
     add_padding,
     holds_prompt,
     lower_casing,
     with_prompt,
 )
-from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError

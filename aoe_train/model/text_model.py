@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.packing.packed_run import run_packed
 from aoe_train.model.packing.sequences import Sequences
-from aoe_train.model.tokens.tokenised import ranges
+from aoe_train.model.tokenised import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -23,8 +23,8 @@ from aoe_train.model.backbones.changes import (
     merge_lora,
     train_top_layers,
 )
+from aoe_train.model.device import keep_freed_memory
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel, TrainingArguments
 
-    from aoe_train.model.tokens.tokenised import TokenStore
+    from aoe_train.model.tokenised import TokenStore
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 

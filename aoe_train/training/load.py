@@ -48,7 +48,7 @@ from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
-from aoe_train.model.tokens.coverage import language_warning
+from aoe_train.model.tokenizer import language_warning
 from aoe_train.objectives.training_rows import (
     ABSENT,
     Examples,

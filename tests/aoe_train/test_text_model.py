@@ -24,12 +24,11 @@ from transformers import (
 )
 
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
-from aoe_train.model.batch_runner import BatchRunner
+from aoe_train.model.batch_runner import BatchRunner, batches
 from aoe_train.model.encoder_settings import resolved
-from aoe_train.model.memory import batches
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.test_no_waiting import SIZES

@@ -16,15 +16,15 @@ from transformers import (
 )
 
 from aoe_train.data.column_prompts import column_prompts
-from aoe_train.model.tokens import tokenised as tokens
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model import tokenised as tokens
+from aoe_train.model.tokenised import TokenStore
+from aoe_train.model.tokenizer import (
     holds_prompt,
     prompt_tokens,
     raw_tokenizer,
     special_tokens_of,
     with_prompt,
 )
-from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import (
     NamedPrompts,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from aoe_train.model.tokens.special_tokens import PromptTokens, SpecialTokens
-from aoe_train.model.tokens.tokenised import TokenStore, _Cut, _tokenise
+from aoe_train.model.tokenised import TokenStore, _Cut, _tokenise
+from aoe_train.model.tokenizer import PromptTokens, SpecialTokens
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 from tests.support.shorthand import (

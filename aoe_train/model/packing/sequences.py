@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from aoe_train.model.device import uncompiled, upload
-from aoe_train.model.packing.flash import has_flash
+from aoe_train.model.packing.attention import has_flash
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from aoe_train.model.packing.flash import Heads
+    from aoe_train.model.packing.attention import Heads
 
     HeadGrid = Float[Tensor, "sequence_head position dim"]
     Lengths = Int[Tensor, " sequence"]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.collection import RECIPES, Collection
-from aoe_train.model.hybrid import WEIGHTS
+from aoe_train.model.collection import RECIPES, WEIGHTS, Collection
 from aoe_train.searching.nearest import nearest
 from aoe_train.searching.ranking import fuse, num_candidates
 from pairkit.dataset.records import QUERY_COLUMNS, RANK

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aoe_train.encoding.embedders.embedder import Embedder, cut_to
-from aoe_train.model.memory import share_memory_among_threads
+from aoe_train.model.device import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.ranking import SearchQuery

@@ -18,7 +18,7 @@ import torch
 from numpy import ndarray
 
 from aoe_train.model.folder_checks import panics_as_errors
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model.tokenizer import (
     PromptTokens,
     SpecialTokens,
     prompt_tokens,
