@@ -59,7 +59,7 @@ class BatchRunner:
         budget = batch_tokens or TOKENS_ACCELERATOR
         parts = 1
         starts = [0]
-        if self._device.type == "cpu":
+        if next(self.model.parameters()).device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
         if self._tokenises_ahead and isinstance(prompts, str):
@@ -81,10 +81,6 @@ class BatchRunner:
                     if torch.accelerator.is_available():
                         torch.accelerator.empty_cache()
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self.model.parameters()).device
-
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
         """The batch size that is fastest on a CPU; memory is rarely the limit."""
@@ -99,7 +95,8 @@ class BatchRunner:
     @property
     def _tokenises_ahead(self) -> bool:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
-        return self._device.type != "cpu" and self.model.packed
+        device = next(self.model.parameters()).device
+        return device.type != "cpu" and self.model.packed
 
     @cached_property
     def _products_per_token(self) -> int:
@@ -109,7 +106,7 @@ class BatchRunner:
         self, store: TokenStore, texts: ndarray, *, halve: bool
     ) -> torch.Tensor | None:
         """The vectors of some texts; with `halve`, None if they need too much memory together."""
-        device = self._device
+        device = next(self.model.parameters()).device
         try:
             batch = store.batch(texts)
             tokens = upload(batch["input_ids"], device)

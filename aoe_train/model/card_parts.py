@@ -90,7 +90,7 @@ def card_head(
     base_model: str | list[str] | None,
     datasets: Iterable[str],
     results: Iterable[EvalResult] = (),
-    **license_terms: str | None,
+    **license_terms: Any,
 ) -> str:
     """The YAML header of a card for model hubs; `license_terms` are those of a licence without an id."""
     from huggingface_hub import ModelCardData

@@ -9,6 +9,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import torch
@@ -150,6 +151,7 @@ def memory_errors(advice: str) -> Iterator[None]:
         raise
 
 
+@cache
 def keep_freed_memory() -> None:
     """Make glibc keep freed memory for reuse instead of returning it to the kernel.
 

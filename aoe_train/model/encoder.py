@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 from torch.nn.functional import normalize as unit
 
 from aoe_train.model.backbones.changes import (
@@ -63,7 +64,7 @@ from aoe_train.model.tokenizer import (
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import load_settings
+from pairkit.base.settings import argument, load_settings
 from pairkit.base.system.files import apply_umask
 from pairkit.base.system.text_lines import note_once
 
@@ -319,6 +320,8 @@ class Encoder:
         if is_single:
             texts = [cast("str", texts)]
         check_texts(texts)
+        if batch_tokens is not None:
+            argument("batch_tokens", batch_tokens, PositiveInt)
         size = self.size(dim)
         number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)

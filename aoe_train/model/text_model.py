@@ -201,7 +201,7 @@ class TextModel(nn.Module):
         if isinstance(self.backbone, PackedBackbone):
             vectors = self.backbone.packed_vectors(input_ids, lengths, self.pooling)
             if vectors is not None:
-                return self._dense(vectors)
+                return vectors if self.heads is None else self.heads(vectors)
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, prompt_lengths, layers)
 
@@ -262,7 +262,7 @@ class TextModel(nn.Module):
                 shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, self.pooling, prompt_sizes))
             pooled = torch.stack([*by_layer, pooled], dim=1)
-        return self._dense(pooled)
+        return pooled if self.heads is None else self.heads(pooled)
 
     def fixed_shape(
         self,
@@ -274,9 +274,7 @@ class TextModel(nn.Module):
         packed = Sequences.on_device(sizes, len(input_ids), longest)
         every = self.pooling == "first-last-avg"
         states = run_packed(self.backbone, input_ids, packed, layers=every)
-        return self._dense(pool(states, sizes, self.pooling))
-
-    def _dense(self, pooled: Tensor) -> Tensor:
+        pooled = pool(states, sizes, self.pooling)
         return pooled if self.heads is None else self.heads(pooled)
 
     @only_callees_compiled

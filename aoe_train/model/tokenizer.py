@@ -44,15 +44,15 @@ class SpecialTokens(NamedTuple):
     before: list[int]
     after: list[int]
 
-    def text_limit(self, max_length: int) -> int:
-        """The number of text tokens that fit into `max_length` tokens."""
-        size = len(self.before) + len(self.after)
-        if size >= max_length:
-            raise ConfigError(
-                f"max_length {max_length} leaves no room for text: prompt and special tokens take {size};"
-                " raise it or shorten the prompt"
-            )
-        return max_length - size
+
+def _check_room(special: SpecialTokens, max_length: int) -> None:
+    """Refuse special tokens and a prompt that leave no room for a text."""
+    size = len(special.before) + len(special.after)
+    if size >= max_length:
+        raise ConfigError(
+            f"max_length {max_length} leaves no room for text: prompt and special tokens take {size};"
+            " raise it or shorten the prompt"
+        )
 
 
 def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
@@ -90,23 +90,42 @@ class PromptTokens:
     ids: list[int]
     special: SpecialTokens
 
-    def shared(self, ids: list[int]) -> int:
-        """The number of leading tokens of prompt and text together that equal the prompt's own tokens."""
-        count = len(self.ids)
-        while self.ids[:count] != ids[:count]:
-            count -= 1
-        return count
+    def cut(self, ids: list[int], max_length: int) -> tuple[list[int], bool]:
+        """Add special tokens to those of prompt and text; truncate the text, but never the prompt.
+
+        Also returns whether the text was truncated.
+        """
+        shared = len(self.ids)
+        # The prompt's last token may differ before a text.
+        while self.ids[:shared] != ids[:shared]:
+            shared -= 1
+        before = [*self.special.before, *ids[:shared]]
+        text = ids[shared:]
+        limit = max_length - len(before) - len(self.special.after)
+        return [*before, *text[:limit], *self.special.after], len(text) > limit
+
+    def length(self, end_tokens: Sequence[int]) -> int:
+        """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
+        if not self.text:
+            return 0
+        ids = [*self.special.before, *self.ids, *self.special.after]
+        return len(ids) - (ids[-1] in end_tokens)
 
 
-def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
-    """Tokenise the prompt `words`, which may be empty."""
+def prompt_tokens(raw: Tokenizer, words: str, max_length: int) -> PromptTokens:
+    """Tokenise the prompt `words`, which may be empty, for texts of at most `max_length` tokens."""
     prompt = read_prompt(words)
-    special = special_tokens_of(raw)
+    before, after = special_tokens_of(raw)
     if prompt.after:
         prefix, suffix = _prefix_and_suffix(raw, prompt)
-        around = SpecialTokens([*special.before, *prefix], [*suffix, *special.after])
-        return PromptTokens("", [], around)
-    return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
+        special = SpecialTokens([*before, *prefix], [*suffix, *after])
+        tokens = PromptTokens("", [], special)
+    else:
+        ids = _ids(raw, prompt.before)
+        tokens = PromptTokens(prompt.before, ids, SpecialTokens(before, after))
+        special = SpecialTokens([*before, *ids], after)
+    _check_room(special, max_length)
+    return tokens
 
 
 def with_prompt(
@@ -124,7 +143,7 @@ def with_prompt(
             after = after[len(previous[_SUFFIX]["ids"]) :]
     special = SpecialTokens(before, after)
     raw.post_processor = _template(raw, special, around)
-    special_tokens_of(raw).text_limit(tokenizer.model_max_length)
+    _check_room(special_tokens_of(raw), tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
 
 

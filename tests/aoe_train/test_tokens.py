@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from aoe_train.model.tokenised import TokenStore, _Cut, _tokenise
+from aoe_train.model.tokenised import TokenStore, _tokenise
 from aoe_train.model.tokenizer import PromptTokens, SpecialTokens
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
@@ -106,8 +106,8 @@ def test_a_large_id_of_a_small_vocabulary():
         def encode_batch_fast(self, texts, **_):
             return [SimpleNamespace(ids=[70_000]) for _ in texts]
 
-    cut = _Cut(PromptTokens("", [], SpecialTokens([], [])), 8)
-    store = _tokenise(["a"], np.zeros(1, np.int64), Sparse(), [cut], None)
+    plain = PromptTokens("", [], SpecialTokens([], []))
+    store = _tokenise(["a"], np.zeros(1, np.int64), Sparse(), [plain], 8, None)
     assert store.batch([0])["input_ids"].tolist() == [70_000]
 
 

@@ -91,20 +91,17 @@ def _by_lengths(
     if groups > 1:
         key = key.repeat_interleave(groups, 1)
         value = value.repeat_interleave(groups, 1)
-    attend = _by_bucket if _is_for_torch(query, packed) else _Attention.apply
-    return cast("Tensor", attend(query, key, value, packed, options))
-
-
-def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
-    """Whether to use torch's attention."""
-    if query.device.type != "cpu":
-        return True
-    if query.dtype == torch.float16:  # it can't hold sums of exponentials
-        return True
-    is_long = packed.lengths[0] >= _TORCH_FASTER_FROM
-    return (
-        is_long and query.dtype == torch.float32 and torch.is_inference_mode_enabled()
+    use_torch = (
+        query.device.type != "cpu"
+        or query.dtype == torch.float16  # it can't hold sums of exponentials
+        or (
+            query.dtype == torch.float32
+            and packed.lengths[0] >= _TORCH_FASTER_FROM
+            and torch.is_inference_mode_enabled()
+        )
     )
+    attend = _by_bucket if use_torch else _Attention.apply
+    return cast("Tensor", attend(query, key, value, packed, options))
 
 
 def _by_bucket(
@@ -178,7 +175,8 @@ class _Attention(torch.autograd.Function):
         query, key, value, out, *normalisers = ctx.saved_tensors
         packed, options, seed = ctx.meta
         gradient = gradients[0].to(query.dtype)
-        deltas = (gradient * out).sum(-1, keepdim=True, dtype=_sum_dtype(out))
+        dtype = torch.promote_types(out.dtype, torch.float32)  # sums need it
+        deltas = (gradient * out).sum(-1, keepdim=True, dtype=dtype)
         to_query, to_key, to_value = (
             torch.empty_like(part, memory_format=torch.contiguous_format)
             for part in (query, key, value)
@@ -205,7 +203,8 @@ class _Attention(torch.autograd.Function):
 
 
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Unnormalised weights, their sum per row, and the logarithm of the normaliser."""
+    """Unnormalised weights, their sum per row, and the logarithm of the normaliser (at least float32)."""
+    dtype = torch.promote_types(scores.dtype, torch.float32)
     # Scores are usually too small to overflow; subtracting each row's maximum takes two slow passes.
     overflow = math.log(torch.finfo(scores.dtype).max)
     safe = overflow - math.log(scores.shape[-1]) - _OVERFLOW_MARGIN
@@ -213,16 +212,11 @@ def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         weights = scores.exp()
         total = weights.sum(-1, keepdim=True)
         if total.min() >= math.exp(-safe):
-            return weights, total, total.to(_sum_dtype(total)).log()
+            return weights, total, total.to(dtype).log()
     top = scores.amax(-1, keepdim=True)
     weights = scores.sub_(top).exp_()
     total = weights.sum(-1, keepdim=True)
-    return weights, total, total.to(_sum_dtype(total)).log().add_(top)
-
-
-def _sum_dtype(values: Tensor) -> torch.dtype:
-    """At least float32, which sums over a row need."""
-    return torch.promote_types(values.dtype, torch.float32)
+    return weights, total, total.to(dtype).log().add_(top)
 
 
 def _scores(

@@ -127,18 +127,15 @@ class Bucket:
     def bias(
         self, *, causal: bool, window: int | None, dtype: torch.dtype
     ) -> Float[Tensor, "sequence 1 position position"] | None:
-        """Added to scores: -inf for hidden keys, except in rows of padding, which would become NaN."""
-        key = (causal, window, dtype)
-        if key not in self._biases:
-            self._biases[key] = self._make_bias(*key)
-        return self._biases[key]
+        """Added to scores: -inf for hidden keys, except in rows of padding, which would become NaN.
 
-    def _make_bias(
-        self, causal: bool, window: int | None, dtype: torch.dtype
-    ) -> Tensor | None:
-        """The result of `bias`; None if each query sees all keys."""
-        sees_all = not causal and (window is None or self.length <= window)
-        if self.even and sees_all:
+        None if each query sees all keys.
+        """
+        key = (causal, window, dtype)
+        if key in self._biases:
+            return self._biases[key]
+        self._biases[key] = None
+        if self.even and not causal and (window is None or self.length <= window):
             return None
         at = torch.arange(self.length, device=self._device)
         sizes = self._sizes[:, None, None]
@@ -155,8 +152,10 @@ class Bucket:
         if self._device.type != "cpu":
             width = -(-self.length // _ALIGNED) * _ALIGNED
         shape = (self.size, self.length, width)
-        bias = torch.zeros(shape, dtype=dtype, device=self._device)[..., : self.length]
-        return bias.masked_fill_(~visible, -torch.inf)[:, None]
+        zeros = torch.zeros(shape, dtype=dtype, device=self._device)[..., : self.length]
+        bias = zeros.masked_fill_(~visible, -torch.inf)[:, None]
+        self._biases[key] = bias
+        return bias
 
 
 class Sequences:
