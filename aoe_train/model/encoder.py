@@ -44,7 +44,7 @@ from aoe_train.model.encoder_settings import (
     write_sentence_transformers,
 )
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
-from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
+from aoe_train.model.packing.sequences import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import (
     Quantize,

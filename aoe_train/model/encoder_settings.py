@@ -33,7 +33,7 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from aoe_train.model.packing.packed_run import position_offset
+from aoe_train.model.packing.sequences import position_offset
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
 from aoe_train.settings.train_settings import EncoderSettings, Tree

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
-from aoe_train.model.packing.packed_run import run_packed
-from aoe_train.model.packing.sequences import Sequences
+from aoe_train.model.packing.sequences import Sequences, run_packed
 from aoe_train.model.tokenised import ranges
 
 if TYPE_CHECKING:

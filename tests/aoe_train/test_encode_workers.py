@@ -11,12 +11,13 @@ from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import (
+    ActorPool,
     EncodeOptions,
     WorkerPool,
     WorkerSpec,
+    _plan_actors,
     workers_devices,
 )
-from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked

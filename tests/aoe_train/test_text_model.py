@@ -26,7 +26,7 @@ from transformers import (
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner, batches
 from aoe_train.model.encoder_settings import resolved
-from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
+from aoe_train.model.packing.sequences import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
