@@ -19,7 +19,6 @@ from aoe_train.model.backbones.changes import (
     name_base,
 )
 from aoe_train.model.backbones.load_backbone import (
-    check_pin,
     find_folder,
     load_backbone,
     refuse_classifier,
@@ -28,11 +27,6 @@ from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import TOKENS_ACCELERATOR, BatchRunner, batches
-from aoe_train.model.dense_layers import (
-    DenseLayers,
-    new_dense_layers,
-    write_dense_layers,
-)
 from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
@@ -53,7 +47,14 @@ from aoe_train.model.quantization import (
     named_quantize,
     quantized,
 )
-from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
+from aoe_train.model.text_model import (
+    DenseLayers,
+    PackedBackbone,
+    TextBatch,
+    TextModel,
+    new_dense_layers,
+    write_dense_layers,
+)
 from aoe_train.model.tokenised import UNLIMITED, TokenStore, check_texts
 from aoe_train.model.tokenizer import (
     add_padding,
@@ -131,9 +132,10 @@ class Encoder:
             DataError: The model's files are damaged.
             RemoteError: The Hub could not be reached.
         """
-        check_pin(source, revision, trust_remote_code=trust_remote_code)
+        folder = find_folder(
+            source, revision=revision, trust_remote_code=trust_remote_code
+        )
         chosen_device = find_device(device)
-        folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
         if inference_only:
             refuse_classifier(folder)
@@ -146,7 +148,7 @@ class Encoder:
             or trust_remote_code
             or settings.bidirectional
         )
-        loaded = load_backbone(
+        backbone, tokenizer = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
@@ -154,15 +156,14 @@ class Encoder:
             layers=stored.get("layers"),
             inference_only=inference_only and not needs_transformers,
         )
-        dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
+        dense = stored_dense_layers(folder, stored, settings, backbone)
         if quantization is None:
-            loaded.backbone.to(chosen_device)
-        tokenizer = loaded.tokenizer
+            backbone.to(chosen_device)
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
-            loaded.backbone,
+            backbone,
             tokenizer,
             settings,
             packing=packing,
@@ -179,10 +180,10 @@ class Encoder:
             )
         encoder.folder = folder
         if quantization is not None or precision == "int8":
-            refuse_static(loaded.backbone, f"{source}: fewer bits")
+            refuse_static(backbone, f"{source}: fewer bits")
         if precision == "int8":
-            merge_lora(loaded.backbone)
-            use_int8(loaded.backbone)
+            merge_lora(backbone)
+            use_int8(backbone)
         return encoder
 
     @classmethod

@@ -18,7 +18,6 @@ from numpy import ndarray
 
 from aoe_train.model.backbones.changes import is_causal
 from aoe_train.model.backbones.static import StaticTable, check_static
-from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import (
     ADAPTERS_FILE,
     KINDS,
@@ -34,7 +33,12 @@ from aoe_train.model.folder_checks import (
     read_object,
 )
 from aoe_train.model.packing.sequences import position_offset
-from aoe_train.model.text_model import PackedBackbone
+from aoe_train.model.text_model import (
+    DenseLayers,
+    PackedBackbone,
+    dense_names,
+    read_dense_layers,
+)
 from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
 from aoe_train.settings.train_settings import EncoderSettings, Tree
 from pairkit.base.errors import ConfigError, DataError
@@ -277,11 +281,8 @@ def read_sentence_transformers(folder: Path) -> Tree:
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
     if kinds not in (expected, expected[:-1]):
-        advice = ""
-        for module, kind in zip(modules, kinds, strict=True):
-            if kind not in expected:
-                advice = f"; use sentence-transformers for {one_line(module.type)}"
-                break
+        other = [kind for kind in kinds if kind not in expected]
+        advice = f"; use sentence-transformers for {other[0]}" if other else ""
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
             f" Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize{advice}"
@@ -291,12 +292,11 @@ def read_sentence_transformers(folder: Path) -> Tree:
         settings = _read_static(paths[0])
     else:
         settings = _read_pooling(paths[1]) | _read_transformer(paths[0])
-    if "Dense" in kinds:
-        settings["dense"] = [
-            _read_dense(path)
-            for path, kind in zip(paths, kinds, strict=True)
-            if kind == "Dense"
-        ]
+    settings["dense"] = [
+        _read_dense(path)
+        for path, kind in zip(paths, kinds, strict=True)
+        if kind == "Dense"
+    ]
     settings["normalize"] = "Normalize" in kinds
     return settings | _read_model(folder)
 

@@ -311,7 +311,6 @@ _LORA = {
     "layers_to_transform",
     "layers_pattern",
 }
-_UNSET: tuple[Any, ...] = (None, False, {}, [], "")
 # peft writes these values, which have no effect.
 _DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
 
@@ -349,11 +348,7 @@ def _check_adapters(path: Path) -> None:
     config = read_object(path)
     remedy = "only plain low-rank adapters are supported; merge these into their base"
     for key, value in config.items():
-        is_unset = any(
-            value is off or (value == off and type(value) is type(off))
-            for off in _UNSET
-        )
-        if key not in _LORA and not is_unset and _DEFAULTS.get(key) != value:
+        if value and key not in _LORA and _DEFAULTS.get(key) != value:
             raise ConfigError(f"{path}: {key} is set; {remedy}")
     if config and config.get("peft_type") != "LORA":
         raise ConfigError(
