@@ -42,7 +42,8 @@ UNLIMITED = 1 << 30
 # The tokenizer divides the texts of a call among its threads.
 _TEXTS_PER_CALL = 4096
 # Files of a cached store.
-_ARRAYS = ("ids", "ends", "prompt_lengths")
+_IDS = "ids.npy"
+_ENDS = "ends.npy"
 _TRUNCATED = "truncated.npy"
 # Increment it when the same texts and settings result in other arrays.
 _CACHE_VERSION = "7"
@@ -74,8 +75,8 @@ class TokenStore:
 
     ids: ndarray  # (token,)
     ends: ndarray  # (text + 1,), the first of which is 0
-    prompt_lengths: ndarray  # (text,)
     truncated: int
+    prompt_lengths: ndarray | None = None  # (text,), tokens that pooling leaves out
 
     @classmethod
     def build(
@@ -94,7 +95,7 @@ class TokenStore:
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
         tokenised = [prompt_tokens(raw, words, max_length) for words in distinct]
-        left_out = [0] * len(tokenised)
+        left_out: list[int] = []
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
             left_out = [prompt.length(end_tokens) for prompt in tokenised]
@@ -102,24 +103,23 @@ class TokenStore:
         folder = None
         store = None
         if cache_dir is not None:
-            how = (
-                raw.to_str(),
-                raw.encode_special_tokens,
-                max_length,
-                left_out,
-                distinct,
-            )
+            how = (raw.to_str(), raw.encode_special_tokens, max_length, distinct)
             folder = cache_dir / _key(texts, numbers, *how)
             store = _load(folder)
         if store is None:
             store = _tokenise(texts, numbers, raw, tokenised, max_length, progress)
-            lengths = np.array(left_out, np.int32)[numbers]
-            store = replace(store, prompt_lengths=lengths)
             if folder is not None:
                 _save(store, folder)
                 store = _load(folder) or store
-        if not empty:
-            store.refuse_empty(texts)
+        without_tokens = np.flatnonzero(store.lengths == 0)
+        if len(without_tokens) and not empty:
+            raise DataError(
+                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
+                f" adds none; drop its rows ({len(without_tokens)} such texts)"
+            )
+        if any(left_out):
+            lengths = np.array(left_out, np.int32)[numbers]
+            return replace(store, prompt_lengths=lengths)
         return store
 
     def __len__(self) -> int:
@@ -130,28 +130,15 @@ class TokenStore:
         """int64 (text,): tokens of each text."""
         return np.diff(self.ends)
 
-    def refuse_empty(self, texts: Sequence[str]) -> None:
-        """Raise DataError if one of the `texts` of this store has no tokens."""
-        without_tokens = np.flatnonzero(self.lengths == 0)
-        if len(without_tokens):
-            raise DataError(
-                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
-                f" adds none; drop its rows ({len(without_tokens)} such texts)"
-            )
-
     def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
         texts = np.asarray(texts, dtype=np.int64)
         lengths = self.lengths[texts]
         ids = self.ids[ranges(self.ends[texts], lengths)].astype(np.int64)
         batch = TokenBatch(input_ids=torch.from_numpy(ids), lengths=lengths)
-        if self._has_prompt_lengths:
+        if self.prompt_lengths is not None:
             batch["prompt_lengths"] = self.prompt_lengths[texts]
         return batch
-
-    @cached_property
-    def _has_prompt_lengths(self) -> bool:
-        return bool(self.prompt_lengths.any())
 
 
 def ranges(starts: ndarray, counts: ndarray) -> ndarray:
@@ -210,7 +197,7 @@ def _tokenise(
     max_length: int,
     progress: Listener | None,
 ) -> TokenStore:
-    """The tokens of texts, each with the prompt of its number; pooling includes all tokens."""
+    """The tokens of texts, each with the prompt of its number."""
     total = len(texts)
     needed = None
     if max_length < UNLIMITED:
@@ -242,7 +229,6 @@ def _tokenise(
     return TokenStore(
         ids=np.concatenate(ids),
         ends=np.cumsum(np.concatenate(lengths)),
-        prompt_lengths=np.zeros(total, np.int32),
         truncated=truncated,
     )
 
@@ -254,8 +240,8 @@ def _save(store: TokenStore, folder: Path) -> None:
         # Another run may write the same files.
         partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
         try:
-            for name in _ARRAYS:
-                np.save(partial / f"{name}.npy", getattr(store, name))
+            np.save(partial / _IDS, store.ids)
+            np.save(partial / _ENDS, store.ends)
             np.save(partial / _TRUNCATED, store.truncated)
             apply_umask(partial)
             with suppress(OSError):  # another run was faster
@@ -268,11 +254,10 @@ def _save(store: TokenStore, folder: Path) -> None:
 def _load(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
-        arrays = {  # not memmaps, which are slow to index
-            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
-            for name in _ARRAYS
-        }
-        return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
+        ids, ends = (  # not memmaps, which are slow to index
+            np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_IDS, _ENDS)
+        )
+        return TokenStore(ids, ends, int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
 
