@@ -374,8 +374,9 @@ class ActorPool(EncoderPool):
             self._receive()
 
     def _start(self) -> None:
-        actor = self._cluster.begun(self._new_actor, self._spec)
-        self._busy[self._cluster.begun(actor.load.remote)] = actor, None, []
+        actor = self._cluster.begun(self._new_actor)
+        pending = self._cluster.begun(actor.load.remote, self._spec)
+        self._busy[pending] = actor, None, []
 
     def _begin(self, worker: Any, part: list[str]) -> Any:
         return self._cluster.begun(worker.vectors.remote, part)
@@ -411,12 +412,9 @@ class ActorPool(EncoderPool):
 class _Actor:
     """An actor with the model."""
 
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._spec = spec
-
-    def load(self) -> ModelInfo:
+    def load(self, spec: WorkerSpec) -> ModelInfo:
         """Load the model; not in `__init__`, whose errors Ray passes on only as text."""
-        info, self._encode = load_worker(self._spec, 0)
+        info, self._encode = load_worker(spec, 0)
         return info
 
     def vectors(self, part: list[str]) -> np.ndarray:

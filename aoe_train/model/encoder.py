@@ -13,8 +13,6 @@ from pydantic import PositiveInt
 from torch.nn.functional import normalize as unit
 
 from aoe_train.model.backbones.changes import (
-    keep_layers,
-    make_bidirectional,
     merge_lora,
     name_base,
 )
@@ -30,8 +28,8 @@ from aoe_train.model.batch_runner import TOKENS_ACCELERATOR, BatchRunner, batche
 from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
+    apply_settings,
     needs_toolkit,
-    resolved,
     store_settings,
     stored_dense_layers,
     stored_settings,
@@ -215,18 +213,14 @@ class Encoder:
                 f"{type(backbone).__name__} is an encoder-decoder, which isn't supported; use an encoder such"
                 " as BERT or a decoder such as LLaMA"
             )
-        static = isinstance(backbone, StaticTable)
-        if settings.layers is not None and not static:
-            keep_layers(backbone, settings.layers)
-        if settings.bidirectional and not static:
-            make_bidirectional(backbone)
-        settings = resolved(settings, backbone)
+        settings = apply_settings(settings, backbone)
         if lower:
             tokenizer = lower_casing(tokenizer)
         # The tokenizer saves this limit, so other libraries truncate texts in the same way.
         tokenizer.model_max_length = settings.max_length or UNLIMITED
         tokenizer.truncation_side = "right"
-        if not static:  # a static model's tokenizer may have no special tokens
+        # A static model's tokenizer may have no special tokens.
+        if not isinstance(backbone, StaticTable):
             add_padding(tokenizer)
         use_fast_layers(backbone)
         packed = packing and (

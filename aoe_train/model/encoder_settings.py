@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.backbones.changes import is_causal
+from aoe_train.model.backbones.changes import (
+    is_causal,
+    keep_layers,
+    make_bidirectional,
+)
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.folder_checks import (
     ADAPTERS_FILE,
@@ -129,14 +133,20 @@ def stored_dense_layers(
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
-def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and maximum length chosen for the backbone.
+def apply_settings(
+    settings: EncoderSettings, backbone: PreTrainedModel
+) -> EncoderSettings:
+    """Change the backbone as the settings request, and choose its pooling and maximum length.
 
     Raises ConfigError if it doesn't support them.
     """
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
+    if settings.layers is not None:
+        keep_layers(backbone, settings.layers)
+    if settings.bidirectional:
+        make_bidirectional(backbone)
     pooling = _pooling(settings.pooling, backbone)
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError(

@@ -20,6 +20,7 @@ from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     import numpy as np
+    from torch import Tensor
 
 
 ADAPTERS_FILE = "adapter_config.json"
@@ -64,6 +65,17 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
     return value
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"not readable ({error}); {_REMEDY}", path=path) from error
 
 
 @contextmanager

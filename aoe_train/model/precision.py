@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from aoe_train.model.device import one_thread
 from aoe_train.model.packing.layers import FastLinear, onednn_has_bf16
-from aoe_train.settings.train_settings import PRECISIONS, EncodingPrecision
+from aoe_train.settings.train_settings import EncodingPrecision, named_precision
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ def choose_precision(precision: Precision, device: torch.device) -> Computed:
 
 def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.dtype:
     """The type of an encoder's weights and computation; for int8, of everything but its products."""
-    if precision not in PRECISIONS:
-        raise ConfigError(f"precision {precision!r}: expected {', '.join(PRECISIONS)}")
+    precision = named_precision(precision)
     if precision == "int8":
         if device.type != "cpu":
             raise ConfigError(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
+from aoe_train.model.folder_checks import read_weights
 from aoe_train.model.packing.sequences import Sequences, run_packed
 from aoe_train.model.tokenised import ranges
 from aoe_train.settings.train_settings import Activation, DenseSettings
@@ -397,9 +398,6 @@ def read_dense_layers(
 
 def _read_weights(layer: nn.Module, folder: Path) -> None:
     """Load a folder's weights into a layer, which may be on the meta device, and make it trainable."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     path = folder / _WEIGHTS
     pickled = sorted(folder.glob("*.bin"))
     if pickled and not path.is_file():
@@ -407,12 +405,7 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
             f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded; if"
             " you trust it, load and save the model with a new release of sentence-transformers"
         )
-    try:
-        stored = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise DataError(
-            f"not readable ({error}); copy or download the model again", path=path
-        ) from error
+    stored = read_weights(path)
     shapes, expected = (
         {name: tuple(weight.shape) for name, weight in weights.items()}
         for weights in (stored, layer.state_dict())

@@ -138,7 +138,7 @@ FIVE = np.zeros((5, DIM), np.float32)
     file, content, message
     model.safetensors | FEW | vectors of 5 tokens, but the tokenizer has a token number
     model.safetensors | OTHER | contains no table
-    model.safetensors | EMPTY | no weights
+    model.safetensors | EMPTY | not readable
     tokenizer.json | b'{"version": "1.0"}' | no tokenizer
     """,
     FEW=save({"embedding.weight": FIVE}),
