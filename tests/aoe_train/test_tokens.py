@@ -2,15 +2,13 @@
 
 from itertools import pairwise
 from operator import attrgetter
-from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from aoe_train.model.tokenised import TokenStore, _tokenise
-from aoe_train.model.tokenizer import PromptTokens, SpecialTokens
+from aoe_train.model.tokenised import TokenStore
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 from tests.support.shorthand import (
@@ -97,18 +95,6 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     assert store.ids.dtype == np.int32
     expected = encoder.tokenizer("q65535").input_ids
     assert store.batch([0])["input_ids"].tolist() == expected
-
-
-def test_a_large_id_of_a_small_vocabulary():
-    class Sparse:
-        """A tokenizer of one token with a large id."""
-
-        def encode_batch_fast(self, texts, **_):
-            return [SimpleNamespace(ids=[70_000]) for _ in texts]
-
-    plain = PromptTokens("", [], SpecialTokens([], []))
-    store = _tokenise(["a"], np.zeros(1, np.int64), Sparse(), [plain], 8, None)
-    assert store.batch([0])["input_ids"].tolist() == [70_000]
 
 
 def test_texts_without_tokens(encoder, bert, tmp_path):
