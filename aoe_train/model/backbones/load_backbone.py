@@ -216,7 +216,7 @@ def outline(folder: Path) -> Any:
         with quietly(), torch.device("meta"):
             if kind is not transformers.AutoModel:
                 return kind(config)
-            return kind.from_config(config, trust_remote_code=False)
+            return kind.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     # transformers and torch can raise any exception for invalid settings.
     except Exception as error:
         raise _explained(folder, error) from error
