@@ -12,10 +12,7 @@ import torch
 from pydantic import PositiveInt
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.changes import (
-    merge_lora,
-    name_base,
-)
+from aoe_train.model.backbones.changes import merge_lora, name_base
 from aoe_train.model.backbones.load_backbone import (
     find_folder,
     load_backbone,
@@ -139,20 +136,15 @@ class Encoder:
             refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
         settings = _with_overrides(stored, overrides)
-        # These options need transformers' model code.
-        needs_transformers = (
-            not packing
-            or quantization is not None
-            or trust_remote_code
-            or settings.bidirectional
-        )
+        # Other options need transformers' model code.
+        is_plain = packing and quantization is None and not trust_remote_code
         backbone, tokenizer = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
-            inference_only=inference_only and not needs_transformers,
+            inference_only=inference_only and is_plain and not settings.bidirectional,
         )
         dense = stored_dense_layers(folder, stored, settings, backbone)
         if quantization is None:
@@ -161,13 +153,9 @@ class Encoder:
             # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
-            backbone,
-            tokenizer,
-            settings,
-            packing=packing,
-            lower=lower,
-            dense=dense,
+            backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense
         )
+        encoder.folder = folder
         pooling = encoder.settings.pooling
         if inference_only and not stored and pooling != "avg":
             note_once(
@@ -176,7 +164,6 @@ class Encoder:
                 source,
                 pooling,
             )
-        encoder.folder = folder
         if quantization is not None or precision == "int8":
             refuse_static(backbone, f"{source}: fewer bits")
         if precision == "int8":
@@ -369,13 +356,10 @@ class Encoder:
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
     def _encode_as(
-        self,
-        prompt: str,
-        texts: str | Sequence[str],
-        options: Mapping[str, Any],
+        self, prompt: str, texts: str | Sequence[str], options: dict[str, Any]
     ) -> np.ndarray:
         if options.get("prompt") is None and options.get("prompt_name") is None:
-            options = {**options, "prompt": prompt}
+            options["prompt"] = prompt
         return self.encode(texts, **options)
 
     def tokens(
