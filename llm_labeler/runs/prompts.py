@@ -21,7 +21,7 @@ from llm_labeler.records import (
 from llm_labeler.settings import PromptSettings
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.conflicts import label_scale
+from pairkit.dataset.labels import label_scale
 from pairkit.dataset.reading.reader import read_pairs
 
 PAPER_NAME = "paper"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import DataError, PairDataset
-from pairkit.dataset.making.dataset_card import dataset_card
+from pairkit.dataset.making.dataset_folder import dataset_card
 from tests.support.shorthand import (
     config_error,
     data_error,

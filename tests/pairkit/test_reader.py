@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.dataset.provenance import typed_rows
-from pairkit.dataset.records import PairDataset
+from pairkit.dataset.records import PairDataset, typed_rows
 from tests.published import REAL, real_data, write_pairs
 from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 

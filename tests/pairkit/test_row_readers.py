@@ -14,12 +14,12 @@ from aoe_train.searching.index_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
 from pairkit import DataError, read
 from pairkit.dataset.labels import label_rules
-from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.dataset.reading import tables, untrusted_tables
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.reading.separated import records
 from pairkit.dataset.reading.tables import read_table, table_rows
 from pairkit.dataset.reading.untrusted_tables import ParquetBatches
+from pairkit.dataset.table_files import stream_parquet, write_parquet
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
 from tests.support.shorthand import config_error, data_error, parametrize, raises, table

@@ -11,18 +11,26 @@ import polars as pl
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
-from pairkit.dataset.conflicts import PAIR, label_scale, labels_differ, unordered
-from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.provenance import with_provenance
+from pairkit.dataset.labels import (
+    LEAVE_OUT,
+    PAIR,
+    LabelsRead,
+    describe_labels,
+    label_scale,
+    labels_differ,
+    unordered,
+)
 from pairkit.dataset.records import (
+    FILE,
     MEAN_LABEL,
+    ROW,
     LabelKind,
     PairDataset,
     by_reason,
     in_split_order,
     join_bad_rows,
     mean_label,
+    with_provenance,
 )
 from pairkit.similarity.measures import share_long
 from pairkit.similarity.near_duplicates import near_identical_to

@@ -14,15 +14,15 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.conflicts import (
+from pairkit.dataset.frames import is_plain, join_frames
+from pairkit.dataset.labels import (
+    CONFLICT,
     PAIR,
     differs_from_first,
     label_scale,
     labels_differ,
     unordered,
 )
-from pairkit.dataset.frames import is_plain, join_frames
-from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
     NOWHERE,
     Codes,
@@ -40,10 +40,16 @@ from pairkit.dataset.making.made import (
     run_record,
     write_result,
 )
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.provenance import typed_rows
 from pairkit.dataset.reading.in_memory import Source, contents_of
-from pairkit.dataset.records import SPLITS, PairDataset, all_texts, named_split
+from pairkit.dataset.records import (
+    FILE,
+    ROW,
+    SPLITS,
+    PairDataset,
+    all_texts,
+    named_split,
+    typed_rows,
+)
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.same_text import same_text
 

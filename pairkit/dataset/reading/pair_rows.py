@@ -5,6 +5,7 @@ All frames here have the column `ROW`, for the row numbers in messages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -13,14 +14,12 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
 from pairkit.dataset.frames import MIXED, as_written, unmixed
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
-from pairkit.dataset.negative_columns import (
-    NEGATIVES,
-    ROW,
-    has_lists,
-    lists_of_texts,
-)
 from pairkit.dataset.reading.columns import Roles
 from pairkit.dataset.reading.label_column import LabelColumn
+from pairkit.dataset.records import NEGATIVES, ROW
+
+# A list of texts in the syntax of JSON or Python.
+_LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""
 
 
 def label_column(
@@ -205,3 +204,64 @@ def missing_text_error(
         problem = f"all of {', '.join(roles.negatives)} are empty"
     message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
     return DataError(message, path=where, row=int(frame[ROW][place]))
+
+
+def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
+    """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
+    columns = {}
+    for name in names:
+        columns[name] = _as_lists(frame[name], frame[ROW], where).fill_null([])
+    lists = pl.DataFrame(columns)
+    is_text = ~pl.element().str.contains(MISSING)
+    texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
+    return lists.select(texts).to_series()
+
+
+def has_lists(column: pl.Series) -> bool:
+    """Whether values are lists, also as texts in the syntax of JSON or Python, or some of them are."""
+    if column.dtype != pl.String:
+        return isinstance(column.dtype, pl.List | pl.Array) or column.dtype == MIXED
+    filled = column.drop_nulls()
+    return len(filled) > 0 and filled.str.contains(_LIST).all()
+
+
+def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """A column as lists of texts; a single text becomes a list of one."""
+    if not has_lists(column):
+        return column.to_frame().select(pl.concat_list(column.name)).to_series()
+    if column.dtype == pl.String:
+        return _parse_json_lists(column, rows, where)
+    if column.dtype == MIXED:
+        cells = column.struct.unnest()
+        lists = _parse_json_lists(cells["json"].alias(column.name), rows, where)
+        is_text = pl.col("text").is_not_null()
+        either = pl.when(is_text).then(pl.concat_list("text")).otherwise(lists)
+        return cells.select(either).to_series()
+    inner = column.dtype.inner  # type: ignore[attr-defined]
+    if inner.is_nested() or inner == pl.Binary:
+        raise DataError(
+            f"the lists in {one_line(column.name)} don't hold texts; expected texts or lists of texts",
+            path=where,
+        )
+    return column.cast(pl.List(pl.String))
+
+
+def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """Parse texts of JSON lists; raises DataError for the first one that isn't JSON."""
+    lists = []
+    for row, value in zip(rows, column, strict=True):
+        try:
+            parsed = json.loads(value or "[]")
+            has_texts = isinstance(parsed, list)
+            has_texts &= all(isinstance(text, str | None) for text in parsed)
+        except (ValueError, RecursionError):
+            has_texts = False
+        if not has_texts:
+            raise DataError(
+                f"{one_line(column.name)} has a value that isn't a JSON list of texts; write it as JSON, or"
+                " give the rows as JSON lines or Parquet",
+                path=where,
+                row=row,
+            )
+        lists.append(parsed)
+    return pl.Series(column.name, lists, pl.List(pl.String))

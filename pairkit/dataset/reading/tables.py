@@ -27,14 +27,12 @@ from pairkit.base.system.text_lines import (
     readable,
 )
 from pairkit.dataset.frames import frame_of, join_blocks
-from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import (
     column_names,
     named_records,
     read_separated,
     records,
 )
-from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -43,7 +41,9 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_parquet,
     check_texts,
     check_width,
+    read_sheet,
 )
+from pairkit.dataset.table_files import POLARS_ERRORS
 
 _SEPARATED = (".csv", ".tsv")
 _JSON_LINES = (".jsonl", ".ndjson")
