@@ -218,7 +218,6 @@ _TEXTS = (
     "negative_kind",
 )
 _TYPED = (*_TEXTS, "confidence")
-WRITTEN_BY = ("llms", "prompt_hashes")  # columns of datasets with generated texts
 _EVIDENCE = ("kind", "url", "who", "when")
 
 
@@ -230,7 +229,7 @@ def with_provenance(dataset: PairDataset) -> PairDataset:
 
 def count_generated_rows(rows: pl.DataFrame) -> int:
     """The number of rows with generated texts, which name LLMs or rules in `llms`."""
-    if not {*WRITTEN_BY} <= {*rows.columns}:
+    if not {"llms", "prompt_hashes"} <= {*rows.columns}:
         return 0
     named = rows["llms"]
     if isinstance(named.dtype, pl.List):

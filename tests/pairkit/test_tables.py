@@ -196,7 +196,6 @@ def test_texts_do_not_change(tmp_path, case):
         # Python 3.13 names the comma.
         a.json | :[23]: not JSON | [\n{"text1": "a"},\n]
         a.json | : found an object with the keys text1; expected an array of rows | {"text1": "a"}
-        a.json | : is an answer of the Hub's dataset viewer | {"rows": [{"row_idx": 0, "row": {}}]}
         a.json | : found an object with the keys a, b; expected an array | {"a": [{}], "b": [{}]}
         a.json | : not readable as json .*surrogates | [{"text1": "\ud800", "text2": "b", "label": 1}]
         a.json | : found an object .* pandas: orient='records' | {"text1": {"0": "a"}}

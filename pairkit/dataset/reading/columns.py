@@ -94,13 +94,6 @@ def find_roles(
         roles = _mapped_roles(names, where, columns, single=single)
     else:
         roles = _known_roles(frame, where, meant)
-        label = _first_of(_POSITIVE_LABELS, names)
-        if roles.negatives and label:
-            raise DataError(  # a label in a row with negatives is ambiguous
-                f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
-                " with the other columns",
-                path=where,
-            )
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
     unused = tuple(name for name in negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
@@ -158,7 +151,13 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     if pair and label:
         return Roles(pair[0], pair[1], label)
     if positives := known_pair(names, _POSITIVE_NAMES):
-        label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
+        label = _first_of(_POSITIVE_LABELS, names)
+        if label and negatives:  # which of the texts is it of?
+            raise DataError(
+                f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
+                " with the other columns",
+                path=where,
+            )
         return Roles(positives[0], positives[1], label, negatives)
     option = _proposed_option(frame, pair, label, meant)
     title = " delete rows above the header," if names[1:2] == ["column_2"] else ""

@@ -213,12 +213,6 @@ def json_values(path: Path) -> list[Any]:
         (values,) = arrays
     if not isinstance(values, list):
         raise DataError("expected an array of rows", path=path)
-    if _is_rows(values) and "row_idx" in values[0]:
-        raise DataError(
-            "is an answer of the Hub's dataset viewer, with few rows and shortened texts; give the dataset's"
-            " name instead of a file",
-            path=path,
-        )
     return values
 
 
