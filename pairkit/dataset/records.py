@@ -18,7 +18,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_text
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_written, is_plain, join_frames
-from pairkit.dataset.labels import LabelsRead, describe_labels
+from pairkit.dataset.labels import SCORE_MAX, LabelsRead, describe_labels
 
 _LOG = logging.getLogger(__name__)
 
@@ -274,3 +274,39 @@ def _typed_evidence(column: pl.Series) -> list[pl.Series]:
         return []
     texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
     return [column.cast(texts, strict=False)]
+
+
+# Pairs that occur several times.
+PAIR = ("low text", "high text")  # columns, as `unordered` makes them
+
+# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
+_GRADE = 0.199
+
+
+def label_scale(labels: pl.Series) -> float:
+    """The highest label of the scale of these labels."""
+    return SCORE_MAX if (labels > 1).any() else 1.0
+
+
+def labels_differ(scale: float) -> pl.Expr:
+    """Whether a row's pair has labels that are a fifth of the scale or more apart."""
+    label = pl.col("label")
+    return (label.max() - label.min()).over(PAIR) > _GRADE * scale
+
+
+def differs_from_first(scale: float) -> pl.Expr:
+    """Whether a row's label differs from that of the first row of its pair.
+
+    The least difference is that of `labels_differ`.
+    """
+    label = pl.col("label")
+    first = label.first().over(PAIR)
+    return (label - first).abs() > _GRADE * scale
+
+
+def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """The columns `PAIR`, which are equal for a row and its reverse."""
+    low = pl.min_horizontal(first, second)
+    high = pl.max_horizontal(first, second)
+    low_name, high_name = PAIR
+    return low.alias(low_name), high.alias(high_name)

@@ -263,7 +263,7 @@ def test_label_range():
         read(["low", "high"], user_labels="low=0,high=20")
 
 
-def test_labels_are_decided_over_all_tables(tmp_path):
+def test_labels_are_decided_over_all_tables(tmp_path, caplog):
     for name, labels in (("train-0", [0, 1]), ("train-1", [4, 5]), ("test", [1, 2])):
         pl.DataFrame(pairs(labels)).write_csv(tmp_path / f"{name}.csv")
     found = pairkit.read(tmp_path)
@@ -271,6 +271,10 @@ def test_labels_are_decided_over_all_tables(tmp_path):
     assert found["test"]["label"].to_list() == [1, 2]
     with data_error(r"test\.csv:3: label '2': 1, 2 may be classes"):
         pairkit.read(tmp_path, split="test")
+    pairkit.read(tmp_path, split="train", labels="1=0,5=1,0=0,4=1,2=skip")
+    assert "labels=" not in caplog.text
+    pairkit.read(tmp_path, labels="0=0,1=0,2=0,4=1,5=1,7=1,x=skip")
+    assert "no row has these labels of labels=: 7, x" in caplog.text
 
 
 def classed(labels, names):

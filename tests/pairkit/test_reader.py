@@ -170,7 +170,11 @@ def test_columns_of_bytes(tmp_path, name):
         pairkit.read(tmp_path / "a.parquet")
 
 
-def test_row_numbers_without_header(tmp_path):
+def test_row_numbers_without_header(tmp_path, caplog):
+    for names, is_header in (("question,answer", True), ("a,question 2", False)):
+        path = put(tmp_path / f"{names}.csv", f"{names}\none,two\n")
+        assert len(pairkit.read(path, columns={"anchor": "1", "positive": "2"})) == 2
+        assert (f"{names}.csv: row 1" in caplog.text) == is_header
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
     with data_error(r"pairs\.tsv:2: "):
         pairkit.read(tmp_path / "pairs.tsv", columns=BY_NUMBER)

@@ -153,6 +153,8 @@ def test_text_files(tmp_path, caplog):
     assert found["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
     assert found.bad_rows.select("row", "reason").rows() == [(2, "empty_text")]
     assert split_names(path) == ["validation"]
+    speech = read_rows(put(tmp_path, "a.tsv", b'text\n"I came.\nI saw."\n'))
+    assert speech["train"]["text"].to_list() == ['"I came.', 'I saw."']
     read_rows(put(tmp_path, "table.txt", b"a\tb\t1\nc\td\t0\n"))
     assert "table.txt: each line is read as one text; name it .tsv" in caplog.text
 

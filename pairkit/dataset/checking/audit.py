@@ -11,25 +11,21 @@ import polars as pl
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
-from pairkit.dataset.labels import (
-    LEAVE_OUT,
-    PAIR,
-    LabelsRead,
-    describe_labels,
-    label_scale,
-    labels_differ,
-    unordered,
-)
+from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
 from pairkit.dataset.records import (
     FILE,
     MEAN_LABEL,
+    PAIR,
     ROW,
     LabelKind,
     PairDataset,
     by_reason,
     in_split_order,
     join_bad_rows,
+    label_scale,
+    labels_differ,
     mean_label,
+    unordered,
     with_provenance,
 )
 from pairkit.similarity.measures import share_long

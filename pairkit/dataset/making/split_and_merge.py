@@ -15,14 +15,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.frames import is_plain, join_frames
-from pairkit.dataset.labels import (
-    CONFLICT,
-    PAIR,
-    differs_from_first,
-    label_scale,
-    labels_differ,
-    unordered,
-)
+from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
     NOWHERE,
     Codes,
@@ -43,12 +36,17 @@ from pairkit.dataset.making.made import (
 from pairkit.dataset.reading.in_memory import Source, contents_of
 from pairkit.dataset.records import (
     FILE,
+    PAIR,
     ROW,
     SPLITS,
     PairDataset,
     all_texts,
+    differs_from_first,
+    label_scale,
+    labels_differ,
     named_split,
     typed_rows,
+    unordered,
 )
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.same_text import same_text

@@ -76,6 +76,19 @@ class Roles:
     label: str = ""
     negatives: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
+    has_groups: bool = False  # the names of groups instead of a second text
+
+    @property
+    def required(self) -> dict[str, str]:
+        """The columns without negatives and label, by what messages call them."""
+        if not self.text2:
+            return {"text": self.text1}
+        names = ("anchor", "positive")
+        if self.label:
+            names = ("text1", "text2")
+        elif self.has_groups:
+            names = ("text", "group")
+        return dict(zip(names, (self.text1, self.text2), strict=True))
 
 
 def find_roles(
@@ -90,8 +103,7 @@ def find_roles(
     """
     names = frame.columns
     if columns:
-        single = not meant.startswith("pairs")
-        roles = _mapped_roles(names, where, columns, single=single)
+        roles = _mapped_roles(names, where, columns, meant)
     else:
         roles = _known_roles(frame, where, meant)
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
@@ -182,6 +194,11 @@ def known_pair(
     return []
 
 
+def are_usual_names(names: Sequence[str]) -> bool:
+    """Whether these are common names of columns, as in a header."""
+    return bool(known_pair(names) or _first_of(TEXT_COLUMNS, names))
+
+
 def _proposed_option(
     frame: pl.DataFrame,
     pair: Sequence[str],
@@ -243,15 +260,17 @@ def _mapped_roles(
     names: list[str],
     where: str,
     columns: Mapping[str, str],
-    *,
-    single: bool,
+    meant: Meant,
 ) -> Roles:
-    """The columns as mapped by the user; `single` also allows a mapping of single texts."""
+    """The columns as mapped by the user."""
     used = {**columns}
     if columns.get("negative") == _NO_NEGATIVES:
         del used["negative"]
     negatives = [role for role in used if _MAPPED_NEGATIVE.fullmatch(role)]
     known = [*_MAPPED, *(negatives or ("negative", "negative_1", "…"))]
+    with_groups = meant == "pairs or groups"
+    if with_groups:
+        known.append("group")
     _check_mapping(used, known, names, where)
     if used.keys() == {"text1", "text2", "label"}:
         return Roles(used["text1"], used["text2"], used["label"])
@@ -259,6 +278,9 @@ def _mapped_roles(
         negatives.sort(key=lambda role: int(role[len("negative_") :] or -1))
         in_order = tuple(used[role] for role in negatives)
         return Roles(used["anchor"], used["positive"], negatives=in_order)
+    if with_groups and used.keys() == {"text", "group"}:
+        return Roles(used["text"], used["group"], has_groups=True)
+    single = not meant.startswith("pairs")
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
     or_text = ", or only text" if single else ""

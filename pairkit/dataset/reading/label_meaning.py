@@ -84,6 +84,7 @@ class LabelMeaning:
     scale: tuple[float, float] | None = None
     read: LabelsRead | None = None
     binary: bool = True
+    absent: Sequence[str] = ()  # labels with a meaning by users that don't occur
 
     def of(self, column: LabelColumn) -> pl.Series:
         """Labels as float64; null for rows to leave out."""
@@ -114,9 +115,13 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMeaning:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    if not columns:
-        return LabelMeaning()
     user_values = dict(rules.values or {})
+    if not columns:
+        return LabelMeaning(absent=[*user_values])
+    used = set[str]()
+    for column in columns:
+        used.update(column.known(user_values).values())
+    absent = [label for label in user_values if label not in used]
     if user_values and any(column.classes for column in columns):
         user_values = {**_NO_GOLD, **user_values}
     # Labels to which the user gave no meaning.
@@ -133,7 +138,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         scale = rules.scale or _UNIT
         known = _certain_words(columns, others, user_values, scale)
     elif rules.scale is None:
-        _check_beside_given(columns, others, user_values)
+        if any(map(str.isdecimal, used)):
+            _refuse_numbers_beside(user_values, others)
         _check_numbers(others)
 
     meanings, skipped = _in_use(columns, {**user_values, **known})
@@ -141,7 +147,7 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         for column in others:
             known |= dict(zip(map(as_word, column.words), column.numbers, strict=True))
     words = {**known, **user_values} if meanings else None
-    meaning = LabelMeaning(words, rules.scale)
+    meaning = LabelMeaning(words, rules.scale, absent=absent)
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
 
@@ -159,19 +165,12 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     return replace(meaning, read=LabelsRead(text, skipped, plain), binary=binary)
 
 
-def _check_beside_given(
-    columns: Sequence[LabelColumn],
-    others: Sequence[LabelColumn],
-    user_values: Mapping[str, Meaning],
+def _refuse_numbers_beside(
+    user_values: Mapping[str, Meaning], columns: Sequence[LabelColumn]
 ) -> None:
-    """If users gave a meaning to some numbers, refuse other ones, even 0 and 1."""
-    used = set[str]()
-    for column in columns:
-        used.update(column.known(user_values).values())
-    if not any(map(str.isdecimal, used)):
-        return
+    """Refuse numbers, even 0 and 1, beside those to which users gave a meaning."""
     given = one_line(", ".join(user_values), 200)
-    for column in others:
+    for column in columns:
         column.refuse(
             column.numbers.is_not_null(),
             f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"

@@ -168,12 +168,7 @@ def missing_text_masks(
     frame: pl.DataFrame, roles: Roles
 ) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: a reason, such as `empty_text1`, and a mask of the rows that lack the text."""
-    columns = {"text1": roles.text1, "text2": roles.text2}
-    if not roles.label:
-        columns = {"anchor": roles.text1, "positive": roles.text2}
-    if not roles.text2:
-        columns = {"text": roles.text1}
-    for name, column in columns.items():
+    for name, column in roles.required.items():
         texts = frame[column]
         if texts.dtype == pl.List:
             yield f"empty_{name}", texts.list.len() == 0
@@ -198,8 +193,8 @@ def missing_text_error(
     problem_kind, _, name = reason.partition("_")
     problem = f"{name} is empty"
     if problem_kind == "placeholder":
-        column = roles.text2 if name in ("text2", "positive") else roles.text1
-        problem = f"{name} is {frame[column][place]!r}, so missing"
+        value = frame[roles.required[name]][place]
+        problem = f"{name} is {value!r}, so missing"
     elif name == "negative" and len(roles.negatives) > 1:
         problem = f"all of {', '.join(roles.negatives)} are empty"
     message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,6 +190,11 @@ def _open_tables(
             tables[name].append(table)
             labels += table.distinct_labels()
     meaning = decide_labels(labels, rules)
+    if meaning.absent and len(chosen) == len(parts):
+        listed = one_line(", ".join(meaning.absent), 200)
+        note_once(
+            "%s: no row has these labels of --labels: %s", source_name(source), listed
+        )
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)
     return tables, meaning
@@ -300,12 +305,11 @@ class SourceTable:
 
 def _read_as(roles: Roles) -> str:
     """The columns of the roles in words."""
-    read_as = []
-    for role, name in asdict(roles).items():
-        if name:
-            listed = name if isinstance(name, str) else ", ".join(name)
-            read_as.append(f"{role} from {one_line(listed, 60)}")
-    return ", ".join(read_as)
+    columns = {**roles.required, "label": roles.label}
+    columns["negatives"] = ", ".join(roles.negatives)
+    return ", ".join(
+        f"{role} from {one_line(name, 60)}" for role, name in columns.items() if name
+    )
 
 
 def _note_unused_splits(rows: pl.DataFrame, where: str) -> None:

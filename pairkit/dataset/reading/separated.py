@@ -246,7 +246,7 @@ def _quotes_between_tabs(path: Path) -> bool:
 def _lines_are_rows(path: Path) -> bool:
     """Whether all lines have the same cells, so that a mark may open speech which ends in a later row."""
     tabs = {line.count("\t") for line in _text_lines(path) if line.strip()}
-    return len(tabs) == 1 and tabs != {0}
+    return len(tabs) == 1
 
 
 def _text_lines(path: Path) -> Iterator[str]:

@@ -27,6 +27,7 @@ from pairkit.base.system.text_lines import (
     readable,
 )
 from pairkit.dataset.frames import frame_of, join_blocks
+from pairkit.dataset.reading.columns import are_usual_names
 from pairkit.dataset.reading.separated import (
     column_names,
     named_records,
@@ -92,7 +93,16 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     if not are_numbers or format_of(path) not in _SEPARATED:
         return True
     _, cells = next(records(path), (1, []))
-    return used <= {*column_names(cells)}
+    names = column_names(cells)
+    if used <= {*names}:
+        return True
+    if are_usual_names(names):
+        note_once(
+            "%s: row 1 (%s) looks like a header but is read as data; give --columns with names, not numbers",
+            path,
+            one_line(", ".join(names)),
+        )
+    return False
 
 
 def table_rows(
