@@ -15,7 +15,7 @@ from pairkit.base.printable import BLANK, one_line
 from pairkit.dataset.frames import MIXED, as_written, unmixed
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.reading.columns import Roles
-from pairkit.dataset.reading.label_column import LabelColumn
+from pairkit.dataset.reading.label_meaning import LabelColumn
 from pairkit.dataset.records import NEGATIVES, ROW
 
 # A list of texts in the syntax of JSON or Python.

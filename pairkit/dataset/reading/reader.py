@@ -18,8 +18,11 @@ from pairkit.dataset.frames import as_json, join_frames
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.reading.columns import Meant, Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_column import LabelColumn
-from pairkit.dataset.reading.label_meaning import LabelMeaning, decide_labels
+from pairkit.dataset.reading.label_meaning import (
+    LabelColumn,
+    LabelMeaning,
+    decide_labels,
+)
 from pairkit.dataset.reading.pair_rows import (
     label_column,
     missing_text_error,
