@@ -33,7 +33,7 @@ from pairkit.dataset.making.made import (
     run_record,
     write_result,
 )
-from pairkit.dataset.reading.in_memory import Source, contents_of
+from pairkit.dataset.reading.in_memory import Source, contents_of, path_of
 from pairkit.dataset.records import (
     FILE,
     PAIR,
@@ -258,12 +258,8 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
         return dict(sources)
     by_name = {}
     for number, source in enumerate(sources, 1):
-        where = contents_of(source)
-        if isinstance(where, PairDataset):
-            where = where.source
-        name = str(number)
-        if isinstance(where, str | Path):
-            name = Path(where).name
+        where = path_of(source)
+        name = str(number) if where is None else Path(where).name
         if not name or name in by_name:
             name = f"{name}-{number}"
         by_name[name] = source

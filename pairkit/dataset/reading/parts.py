@@ -21,13 +21,13 @@ from pairkit.dataset.reading.beir import beir_pairs, is_beir
 from pairkit.dataset.reading.in_memory import (
     InMemory,
     Source,
-    classes_in_memory,
     contents_of,
     source_name,
     tables_in_memory,
 )
 from pairkit.dataset.reading.tables import (
     ClassNames,
+    class_names_of_features,
     first_row,
     has_header,
     is_lines,
@@ -174,12 +174,13 @@ def valid_path(source: str | Path) -> Path:
 
 def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     tables = tables_in_memory(source)
-    classes = classes_in_memory(source)
     lines = isinstance(source, Sequence) and isinstance(source[0], str)
     parts = {}
     for split, table in tables.items():
         place = f"{where}, {split}" if len(tables) > 1 else where
-        parts[split] = [TablePart(place, table, classes.get(split, {}), lines)]
+        given = source.get(split, source) if isinstance(source, Mapping) else source
+        classes = class_names_of_features(getattr(given, "features", None))
+        parts[split] = [TablePart(place, table, classes, lines)]
     return _by_split(parts)
 
 
