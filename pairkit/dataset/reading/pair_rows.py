@@ -13,28 +13,12 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
 from pairkit.dataset.frames import MIXED, as_written, unmixed
-from pairkit.dataset.labels import LEAVE_OUT, MISSING
+from pairkit.dataset.labels import MISSING
 from pairkit.dataset.reading.columns import Roles
-from pairkit.dataset.reading.label_meaning import LabelColumn
 from pairkit.dataset.records import NEGATIVES, ROW
 
 # A list of texts in the syntax of JSON or Python.
 _LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""
-
-
-def label_column(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    classes: Sequence[str],
-) -> LabelColumn:
-    """The labels of a table; raises DataError if they are lists or structures."""
-    values = frame[roles.label]
-    check_flat(values, frame[ROW], where)
-    if values.dtype == pl.Binary:
-        values = as_text(frame, roles.label, where)
-    texts = (roles.text1, roles.text2)
-    return LabelColumn(values, frame[ROW], _all_labels(1, frame), where, texts, classes)
 
 
 def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
@@ -180,25 +164,6 @@ def missing_text_masks(
         yield f"placeholder_{name}", is_missing & ~is_blank
     if roles.negatives:
         yield "empty_negative", frame[NEGATIVES].list.len() == 0
-
-
-def missing_text_error(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    reason: str,
-    place: int,
-) -> DataError:
-    """The error for the row at index `place`, which lacks a text for a reason of `missing_text_masks`."""
-    problem_kind, _, name = reason.partition("_")
-    problem = f"{name} is empty"
-    if problem_kind == "placeholder":
-        value = frame[roles.required[name]][place]
-        problem = f"{name} is {value!r}, so missing"
-    elif name == "negative" and len(roles.negatives) > 1:
-        problem = f"all of {', '.join(roles.negatives)} are empty"
-    message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
-    return DataError(message, path=where, row=int(frame[ROW][place]))
 
 
 def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:

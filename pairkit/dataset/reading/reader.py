@@ -15,7 +15,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json, join_frames
-from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
+from pairkit.dataset.labels import AS_FOUND, LEAVE_OUT, LabelRules, LabelsRead
 from pairkit.dataset.reading.columns import Meant, Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import (
@@ -24,8 +24,8 @@ from pairkit.dataset.reading.label_meaning import (
     decide_labels,
 )
 from pairkit.dataset.reading.pair_rows import (
-    label_column,
-    missing_text_error,
+    as_text,
+    check_flat,
     missing_text_masks,
     to_pairs,
     to_rows,
@@ -107,9 +107,8 @@ def collect_pairs(
             bad.append(rows.bad)
             frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    if not meaning.binary:
-        for name, frame in splits.items():
-            splits[name] = frame.with_columns(pl.col("label").cast(pl.Float32))
+        if not meaning.binary:
+            splits[name] = splits[name].cast({"label": pl.Float32})
     return PairDataset(
         splits,
         source_name(source),
@@ -203,9 +202,6 @@ def _open_tables(
     return tables, meaning
 
 
-_LOG = logging.getLogger(__name__)
-
-
 class UsableRows(NamedTuple):
     """Rows with the numbers of their labels, and the rows left out."""
 
@@ -245,7 +241,14 @@ class SourceTable:
             classes = part.classes
             if isinstance(part.table, Path):
                 classes = class_names_of_file(part.table)
-            labels = label_column(rows, roles, where, classes.get(roles.label, ()))
+            values = rows[roles.label]
+            check_flat(values, rows[ROW], where)
+            if values.dtype == pl.Binary:
+                values = as_text(rows, roles.label, where)
+            once = pl.repeat(1, rows.height, eager=True)
+            texts = (roles.text1, roles.text2)
+            names = classes.get(roles.label, ())
+            labels = LabelColumn(values, rows[ROW], once, where, texts, names)
         return cls(where, rows, roles, labels, skips, part.lines)
 
     def distinct_labels(self) -> Iterator[LabelColumn]:
@@ -276,12 +279,25 @@ class SourceTable:
         # Blank lines of a text file are always left out.
         if not self.skips and not self.are_lines:
             place = kept.arg_min() or 0
-            reason = reasons[place]
-            raise missing_text_error(rows, self.roles, self.where, reason, place)
+            raise self._missing_text_error(rows, reasons[place], place)
         bad = self._bad_rows(rows.filter(~kept), reasons.drop_nulls())
         if labels is not None:
             labels = labels.filter(kept)
         return UsableRows(rows.filter(kept), labels, bad)
+
+    def _missing_text_error(
+        self, frame: pl.DataFrame, reason: str, place: int
+    ) -> DataError:
+        """The error for the row at this index, which lacks a text."""
+        problem_kind, _, name = reason.partition("_")
+        problem = f"{name} is empty"
+        if problem_kind == "placeholder":
+            value = frame[self.roles.required[name]][place]
+            problem = f"{name} is {value!r}, so missing"
+        elif name == "negative" and len(self.roles.negatives) > 1:
+            problem = f"all of {', '.join(self.roles.negatives)} are empty"
+        message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
+        return DataError(message, path=self.where, row=int(frame[ROW][place]))
 
     def _bad_rows(self, frame: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
         """Rows that lack a label or text, with their reasons."""
