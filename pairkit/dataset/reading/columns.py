@@ -16,6 +16,13 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
 
+Rows = Iterable[Mapping[str, object]]
+Meant = Literal["pairs", "pairs or groups", "rows", "texts"]
+"""What a table is expected to have.
+
+`rows` are pairs or single texts, `texts` more likely single texts; texts of groups are labelled by group.
+"""
+
 
 def _name_pairs(names: str) -> list[list[str]]:
     return [pair.split() for pair in names.split(",")]
@@ -64,6 +71,18 @@ TEXT_COLUMNS = (
     "content",
     "question",
     "title",
+)
+_UNKNOWN = "NAME"  # a column in a proposed option
+_MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
+_MAX_ROWS = 1000  # of a table that are looked at
+_MAX_CHARS = 1000  # of a value that are looked at
+_MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
+_NO_TEXT = re.compile(
+    r"\s*(?:"
+    r"\S+://\S*"  # an address
+    r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
+    r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
+    r")\s*"
 )
 
 
@@ -155,9 +174,9 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     pair = known_pair(names, _PAIR_NAMES)
     # Prodigy stores them beside the label that was proposed.
     if {"answer", "_task_hash"} <= {*names}:
+        option = _proposed_option(frame, pair, "answer", meant)
         raise DataError(
-            f"has answers of Prodigy; give {_pair_option(pair, 'answer')} if pairs are similar that were"
-            " accepted",
+            f"has answers of Prodigy; give {option} if pairs are similar that were accepted",
             path=where,
         )
     if pair and label:
@@ -206,30 +225,25 @@ def _proposed_option(
     meant: Meant,
 ) -> str:
     """The `--columns` to propose in an error: the likely columns of a pair and its label, or of a text."""
-    lengths = text_lengths(frame.iter_rows(named=True))
+    lengths = _text_lengths(frame.iter_rows(named=True))
     names = frame.columns
-    pair = pair or likely_pair(lengths)
+    pair = pair or _likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
-        return text_option(lengths)
+        return _text_option(lengths)
     texts = [name for name in lengths if name != label]
     if meant == "pairs or groups" and not pair and len(texts) == 1:
         groups = [label] if label else [name for name in names if name not in texts]
         if len(groups) == 1:
-            return columns_option(text=texts[0], group=groups[0])
+            return _columns_option(text=texts[0], group=groups[0])
     if pair and not label and names[:-1] == pair:
         third = names[-1]
         if third in lengths:  # texts, not labels
-            return columns_option(anchor=pair[0], positive=pair[1], negative=third)
+            return _columns_option(anchor=pair[0], positive=pair[1], negative=third)
         label = third
-    return _pair_option(pair, label, is_labelled=len(names) != 2)
-
-
-def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -> str:
-    """The option `--columns` for pairs with labels or, without labels, for anchors and positives."""
-    text1, text2 = pair or (UNKNOWN, UNKNOWN)
-    if not is_labelled:
-        return columns_option(anchor=text1, positive=text2)
-    return columns_option(text1=text1, text2=text2, label=label or UNKNOWN)
+    text1, text2 = pair or (_UNKNOWN, _UNKNOWN)
+    if len(names) == 2 and not label:
+        return _columns_option(anchor=text1, positive=text2)
+    return _columns_option(text1=text1, text2=text2, label=label or _UNKNOWN)
 
 
 def _check_mapping(
@@ -316,7 +330,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {text_option(text_lengths(rows))}",
+            f" {_text_option(_text_lengths(rows))}",
             path=where,
         )
     if len(names) > 1 and column != "text":
@@ -358,11 +372,11 @@ def document_roles(
                 raise ConfigError(f"column mapping {role!r}: also give {partner}")
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
-        lengths = text_lengths(frame.iter_rows(named=True))
-        option = text_option(lengths)
-        are_long = min(lengths.values(), default=0) >= MIN_LENGTH
+        lengths = _text_lengths(frame.iter_rows(named=True))
+        option = _text_option(lengths)
+        are_long = min(lengths.values(), default=0) >= _MIN_LENGTH
         if len(names) == len(lengths) == 2 and are_long:
-            option = columns_option(question=names[0], answer=names[1])
+            option = _columns_option(question=names[0], answer=names[1])
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
             f" or text; rename them or give {option}",
@@ -371,28 +385,7 @@ def document_roles(
     return roles
 
 
-Rows = Iterable[Mapping[str, object]]
-Meant = Literal["pairs", "pairs or groups", "rows", "texts"]
-"""What a table is expected to have.
-
-`rows` are pairs or single texts, `texts` more likely single texts; texts of groups are labelled by group.
-"""
-UNKNOWN = "NAME"
-MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
-
-_MAX_ROWS = 1000  # of a table that are looked at
-_MAX_CHARS = 1000  # of a value that are looked at
-_MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
-_NO_TEXT = re.compile(
-    r"\s*(?:"
-    r"\S+://\S*"  # an address
-    r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
-    r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
-    r")\s*"
-)
-
-
-def text_lengths(rows: Rows) -> dict[str, float]:
+def _text_lengths(rows: Rows) -> dict[str, float]:
     """The median length of the texts in each column that has mostly texts, unless few are distinct."""
     first_rows = [*islice(rows, _MAX_ROWS)]
     lengths = {}
@@ -420,26 +413,25 @@ def _text_length(value: object) -> int:
     return len(value)
 
 
-def likely_pair(lengths: Mapping[str, float]) -> list[str]:
+def _likely_pair(lengths: Mapping[str, float]) -> list[str]:
     """The only two columns with long texts, if their lengths or names (`A 1`, `A 2`) are alike; else empty."""
-    long = {name: length for name, length in lengths.items() if length >= MIN_LENGTH}
-    stems = {name[:-1] for name in long}
+    long = [name for name, length in lengths.items() if length >= _MIN_LENGTH]
     if len(long) != 2:
         return []
-    if len(stems) == 1 or 2 * max(long.values()) < 3 * min(long.values()):
-        return [*long]
-    return []
+    shorter, longer = sorted(lengths[name] for name in long)
+    stems = {name[:-1] for name in long}
+    return long if len(stems) == 1 or 2 * longer < 3 * shorter else []
 
 
-def text_option(lengths: Mapping[str, float]) -> str:
+def _text_option(lengths: Mapping[str, float]) -> str:
     """`--columns` with the column of the longest texts."""
-    return columns_option(text=max(lengths, key=lengths.__getitem__, default=UNKNOWN))
+    return _columns_option(text=max(lengths, key=lengths.__getitem__, default=_UNKNOWN))
 
 
-def columns_option(**roles: str) -> str:
+def _columns_option(**roles: str) -> str:
     """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
     columns = []
     for role, name in roles.items():
         is_usable = {*",="}.isdisjoint(name)
-        columns.append(f"{role}={one_line(name) if is_usable else UNKNOWN}")
+        columns.append(f"{role}={one_line(name) if is_usable else _UNKNOWN}")
     return f"--columns {quote(','.join(columns))}"
