@@ -155,11 +155,8 @@ def _drop_counts(
     bad: pl.DataFrame,
 ) -> dict[str, int]:
     """Rows by drop reason, then those that readers skipped by label and for missing values."""
-    reason = _RENAMED[DROPPED]
-    reasons = (
-        dropped[reason].value_counts().sort("count", reason, descending=[True, False])
-    )
-    counts = dict(reasons.iter_rows())
+    reasons = dropped[_RENAMED[DROPPED]].value_counts().rows()
+    counts = dict(sorted(reasons, key=lambda row: (-row[1], row[0])))
     skipped = 0
     for pairs in read:
         if pairs.labels is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,15 +100,13 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     groups = connected_texts.groups
     first_groups = groups[connected_texts.first].tolist()
     second_groups = groups[connected_texts.second].tolist()
-    rows_of_split = defaultdict(list)
-    for row, split in enumerate(rows["split"].to_list()):
-        rows_of_split[split].append(row)
+    split_of_row = rows["split"]
 
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
-    for split in sorted(rows_of_split, key=_split_rank):
+    for split in sorted(split_of_row.unique(), key=_split_rank):
         kept = set()
-        for row in rows_of_split[split]:
+        for row in (split_of_row == split).arg_true():
             groups_of_row = {first_groups[row], second_groups[row]}
             owners = [owner[group] for group in groups_of_row if group in owner]
             if owners:
