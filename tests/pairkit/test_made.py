@@ -183,7 +183,7 @@ def test_conflicts():
     with raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
-        "pairs with different labels (1): 'a' (one:2: label 1; other:1: label 0); leave them out with"
+        "pairs with different labels (1), such as 'a' (one:2: label 1; other:1: label 0); leave them out with"
         " conflicts='drop', take the first label with conflicts='first', or keep them with conflicts='keep'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -58,12 +58,11 @@ def write_dataset(
         folder.finish(card=card, statistics=statistics, run=run)
 
 
-class DatasetFolder:
+class DatasetFolder(NamedTuple):
     """Writes the folder of a dataset shard by shard, to bound the rows in memory."""
 
-    def __init__(self, out: Path, folder: Path) -> None:
-        self._out = out
-        self._folder = folder
+    out: Path
+    folder: Path  # the files until they are complete
 
     def add(
         self,
@@ -76,8 +75,8 @@ class DatasetFolder:
         """Write shard `index` of `count`, unless it has no rows."""
         if rows.height:
             name = shard_path(config, split, index, count)
-            write_parquet(self._folder / name, rows)
-            _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
+            write_parquet(self.folder / name, rows)
+            _LOG.info("%s: %s, %d rows", self.out, name, rows.height)
 
     def add_frames(
         self,
@@ -90,16 +89,16 @@ class DatasetFolder:
     ) -> None:
         """Write a shard frame by frame."""
         name = shard_path(config, split, index, count)
-        stream_parquet(self._folder / name, frames, dict(schema))
-        _LOG.info("%s: %s", self._out, name)
+        stream_parquet(self.folder / name, frames, dict(schema))
+        _LOG.info("%s: %s", self.out, name)
 
     def finish(
         self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]
     ) -> None:
         """Write card, statistics and run.json."""
-        write_json(self._folder / "statistics.json", statistics)
-        write_json(self._folder / "run.json", run)
-        write_text(self._folder / "README.md", card)
+        write_json(self.folder / "statistics.json", statistics)
+        write_json(self.folder / "run.json", run)
+        write_text(self.folder / "README.md", card)
 
 
 @contextmanager

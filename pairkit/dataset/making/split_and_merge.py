@@ -235,7 +235,7 @@ def make_split(
 
 Conflicts = Literal["drop", "first", "error", "keep"]
 
-_MAX_CONFLICTS = 3  # in a message
+_MAX_PLACES = 3  # in a message
 _FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
 _MERGED = """
 Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
@@ -332,22 +332,17 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
 
 
 def _refuse_conflicts(differing: pl.DataFrame) -> None:
-    """Raise DataError with the first pairs of different labels, if there are any."""
+    """Raise DataError with the first pair of different labels, if there is one."""
     if differing.is_empty():
         return
-    groups = differing.partition_by(PAIR, maintain_order=True)
-    conflicts = []
-    for group in groups[:_MAX_CONFLICTS]:
-        places = [
-            f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}"
-            for row in group.iter_rows(named=True)
-        ]
-        conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
-    listed = ", ".join(conflicts)
-    if len(groups) > _MAX_CONFLICTS:
-        listed += f" and {len(groups) - _MAX_CONFLICTS:,} more"
+    first, *others = differing.partition_by(PAIR, maintain_order=True)
+    places = [
+        f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}"
+        for row in first.head(_MAX_PLACES).iter_rows(named=True)
+    ]
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {listed}; leave them out"
+        f"pairs with different labels ({1 + len(others):,}), such as {one_line(first['text1'][0], 60)!r}"
+        f" ({'; '.join(places)}); leave them out"
         " with --conflicts=drop, take the first label with --conflicts=first, or keep them with"
         " --conflicts=keep"
     )

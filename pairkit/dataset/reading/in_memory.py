@@ -95,13 +95,13 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
         return {"train": _named_frame(source, where)}
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
-    for name in source:
+    tables = {}
+    for name, table in source.items():
         if not isinstance(name, str) or "/" in name:  # it becomes part of a path
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
-    return {
-        name: _named_frame(table, f"{where}, {name}") for name, table in source.items()
-    }
+        tables[name] = _named_frame(table, f"{where}, {name}")
+    return tables
 
 
 def _has_columns(source: Mapping[str, Any]) -> bool:

@@ -82,12 +82,7 @@ def check_expansion(
             " equal; drop that column, or give CSV or JSON lines",
             path=path,
         )
-    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
-        raise DataError(
-            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
-            " write it without compression",
-            path=path,
-        )
+    check_size(unpacked, path, size)
 
 
 @contextmanager
@@ -104,11 +99,12 @@ def check_texts(table: pl.DataFrame, path: Path) -> None:
     check_size(text_bytes, path, path.stat().st_size)
 
 
-def check_size(texts: int, path: Path, size: int) -> None:
-    """Refuse too many bytes of texts for a file of this size."""
-    if texts > max(FREE_BYTES, MAX_RATIO * size):
+def check_size(unpacked: int, path: Path, size: int) -> None:
+    """Refuse too many decompressed bytes for a file of this size."""
+    if unpacked > max(FREE_BYTES, MAX_RATIO * size):
         raise DataError(
-            f"has texts of more than {MAX_RATIO} times its size: one is in too many rows; drop repeats",
+            f"decompresses to more than {MAX_RATIO} times its size, unlike most texts; drop repeated texts,"
+            " or write it without compression",
             path=path,
         )
 
