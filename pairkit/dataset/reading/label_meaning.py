@@ -9,6 +9,7 @@
 | numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
 | whole numbers from 0 to 5, if 5 occurs | scores |
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
+| anything else | refused with the first row |
 
 Users override this with `labels` (other labels keep their meaning) and `label_range`.
 """
