@@ -177,7 +177,7 @@ class LabelColumn:
 class LabelMeaning:
     """The meaning of labels, decided over all tables of a source; and whether all are 0 or 1."""
 
-    words: Mapping[str, Meaning] | None = None
+    words: Mapping[str, Meaning]
     scale: tuple[float, float] | None = None
     read: LabelsRead | None = None
     binary: bool = True
@@ -185,14 +185,14 @@ class LabelMeaning:
 
     def of(self, column: LabelColumn) -> pl.Series:
         """Labels as float64; null for rows to leave out."""
+        numbers: dict[str, float | None] = {}
+        for word, name in column.known(self.words).items():
+            meaning = self.words[name]
+            numbers[word] = None if meaning == SKIP else meaning
         labels = column.numbers
-        if self.words is not None:
-            numbers = {}
-            for word, name in column.known(self.words).items():
-                if self.words[name] != SKIP:
-                    numbers[word] = self.words[name]
+        if numbers:
             labels = column.words.replace_strict(
-                numbers, default=None, return_dtype=pl.Float64
+                numbers, default=labels, return_dtype=pl.Float64
             )
         if self.scale is None:
             return labels
@@ -213,7 +213,7 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
     user_values = dict(rules.values or {})
     if not columns:
-        return LabelMeaning(absent=[*user_values])
+        return LabelMeaning({}, absent=[*user_values])
     used = {name for column in columns for name in column.known(user_values).values()}
     absent = [label for label in user_values if label not in used]
     if user_values and any(column.classes for column in columns):
@@ -236,11 +236,8 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
             _refuse_numbers(others, one_line(", ".join(user_values), 200))
         _check_numbers(others)
 
-    meanings, skipped = _in_use(columns, {**user_values, **known})
-    if meanings and not are_words:
-        for column in others:
-            known |= dict(zip(map(as_word, column.words), column.numbers, strict=True))
-    words = {**known, **user_values} if meanings else None
+    words = {**user_values, **known}
+    meanings, skipped = _in_use(columns, words)
     meaning = LabelMeaning(words, rules.scale, absent=absent)
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
