@@ -359,22 +359,13 @@ def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
         meanings = _possible_meanings(word)
         if meanings in ({0.0}, {1.0}):
             known[word] = high if 1.0 in meanings else low
-    if len(words) == 2 and not known:
-        one, other = words
-        first_is_similar = _labels_option({one: high, other: low})
-        second_is_similar = _labels_option({one: low, other: high})
-        return f"set {first_is_similar} or {second_is_similar}, where {high} is similar"
     others = SKIP if {*known.values()} == {low, high} else "X"
     values = {word: known.get(word, others) for word in words}
     meaning = f"{high} is similar"
     if "X" in values.values():
         meaning = f"X is {high} (similar), {low} or skip"
-    return f"set {_labels_option(values)}, where {meaning}"
-
-
-def _labels_option(values: Mapping[str, str]) -> str:
     listed = ",".join(f"{word}={value}" for word, value in values.items())
-    return f"--labels {quote(listed)}"
+    return f"set --labels {quote(listed)}, where {meaning}"
 
 
 def _in_use(
