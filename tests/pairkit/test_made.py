@@ -207,6 +207,7 @@ def test_conflicts():
                 ('a', 'b', 1, None, 'u1', 'u2') | ('c', 'd', 0, None, 'u3', 'u1') | shared_with_test
                 ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#1') | shared_with_test
                 ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#2') | None
+                ('a', 'b', 1, ' ') | ('c', 'd', 1, ' ') | None
             """,
         ),
         ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),

@@ -88,7 +88,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
                 parts.append(pl.DataFrame({_KEY: rows[key], _TEXT: side}))
         if not parts:
             continue
-        members = pl.concat(parts).filter(pl.col(_KEY) != "")
+        has_key = pl.col(_KEY).str.strip_chars() != ""
+        members = pl.concat(parts).filter(has_key)
         leaders = members.select(pl.first(_TEXT).over(_KEY)).to_series()
         groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
     return ConnectedTexts(texts, groups, first.to_numpy(), second.to_numpy())
