@@ -14,7 +14,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.frames import as_json, join_frames
+from pairkit.dataset.frames import join_frames, text_or_json
 from pairkit.dataset.labels import AS_FOUND, LEAVE_OUT, LabelRules, LabelsRead
 from pairkit.dataset.reading.columns import Meant, Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
@@ -308,9 +308,7 @@ class SourceTable:
         }
         for name in ("text1", "text2", "label"):
             if role := getattr(self.roles, name):
-                column = frame[role]
-                is_nested = column.dtype.is_nested()
-                columns[name] = as_json(column) if is_nested else column.cast(pl.String)
+                columns[name] = text_or_json(frame[role])
         return pl.concat([join_bad_rows([]), frame.select(**columns)], how="diagonal")
 
     def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
