@@ -206,6 +206,7 @@ def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
         _LOG.warning("rows left out are in %s", path)
 
 
+# Columns with the origin of rows.
 _TEXTS = (
     "repo",
     "repo2",

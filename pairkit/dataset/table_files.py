@@ -1,4 +1,4 @@
-"""Write a table in the format that the ending of its file names."""
+"""Write tables: Parquet, with equal bytes for equal rows, or the format that a file's ending names."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ from pairkit.base.system.text_lines import readable
 from pairkit.dataset.frames import as_json, leaf_types
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+_ROW_GROUP = 8192
+_REMEDY = "make the file again"
+# A panic isn't an Exception.
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Fixed, so that the bytes don't depend on the library's defaults.
+_FORMAT: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 7,
+    "statistics": True,
+}
 
 
 def _known(path: Path) -> Path:
@@ -85,18 +95,6 @@ def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:
     data = table_bytes(path, rows)
     check_file(path, data, fresh=fresh)
     write_bytes(path, data)
-
-
-_ROW_GROUP = 8192
-_REMEDY = "make the file again"
-# A panic isn't an Exception.
-POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-# Fixed, so that the bytes don't depend on the library's defaults.
-_FORMAT: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 7,
-    "statistics": True,
-}
 
 
 def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The folder of a dataset, which is written in one step."""
+"""The folder of a dataset, which is written in one step, and its card: README.md for dataset hubs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,20 @@ from pairkit.dataset.records import CONFIG_FOLDERS
 from pairkit.dataset.table_files import stream_parquet, write_parquet
 
 _LOG = logging.getLogger(__name__)
+# Of the Hub, for numbers of up to 3, 4, … digits.
+_SIZE_CATEGORIES = (
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
+)
 
 
 def shard_path(
@@ -106,22 +120,6 @@ def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
     """Yield a folder to fill, which replaces `out` if the block ends without error."""
     with whole_folder(out) as folder:
         yield DatasetFolder(out, folder)
-
-
-# Of the Hub, for numbers of up to 3, 4, … digits.
-_SIZE_CATEGORIES = (
-    "n<1K",
-    "1K<n<10K",
-    "10K<n<100K",
-    "100K<n<1M",
-    "1M<n<10M",
-    "10M<n<100M",
-    "100M<n<1B",
-    "1B<n<10B",
-    "10B<n<100B",
-    "100B<n<1T",
-    "n>1T",
-)
 
 
 def dataset_card(

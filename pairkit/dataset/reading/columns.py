@@ -126,7 +126,7 @@ def find_roles(
     else:
         roles = _known_roles(frame, where, meant)
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
-    unused = tuple(name for name in negative_columns(names) if name not in used)
+    unused = tuple(name for name in _negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
@@ -138,7 +138,7 @@ def find_roles(
     return replace(roles, unwanted=unused)
 
 
-def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
+def _negative_columns(names: Iterable[str]) -> tuple[str, ...]:
     """The columns named as negatives, such as `negative_2` or `hard_negatives`, in order of their numbers."""
     numbers = {}
     for name in names:
@@ -170,7 +170,7 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
             path=where,
         )
     label = _first_of(_LABEL_NAMES, names)
-    negatives = negative_columns(names)
+    negatives = _negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
     # Prodigy stores them beside the label that was proposed.
     if {"answer", "_task_hash"} <= {*names}:

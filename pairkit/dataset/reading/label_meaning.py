@@ -1,4 +1,4 @@
-"""Decide what labels mean: 0 and 1, scores, or classes. Uncertain labels are refused with a remedy.
+"""Labels of tables, and what they mean: 0 and 1, scores, or classes. Uncertain ones are refused with a remedy.
 
 | labels | read as |
 |---|---|

@@ -29,14 +29,14 @@ def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     lists = []
     for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
         may_have_lists = name in (*positives, *roles.negatives)
-        if not may_have_lists or not has_lists(frame[name]):
+        if not may_have_lists or not _has_lists(frame[name]):
             check_flat(frame[name], frame[ROW], where)
             texts.append(as_text(frame, name, where))
         elif name in positives:
-            lists.append(lists_of_texts(frame, positives, where).alias(name))
+            lists.append(_lists_of_texts(frame, positives, where).alias(name))
     frame = frame.with_columns(texts)
     if roles.negatives:
-        negatives = lists_of_texts(frame, roles.negatives, where)
+        negatives = _lists_of_texts(frame, roles.negatives, where)
         lists.append(negatives.alias(NEGATIVES))
     return frame.drop(roles.negatives).with_columns(lists)
 
@@ -166,7 +166,7 @@ def missing_text_masks(
         yield "empty_negative", frame[NEGATIVES].list.len() == 0
 
 
-def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
+def _lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
     columns = {}
     for name in names:
@@ -177,7 +177,7 @@ def lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.
     return lists.select(texts).to_series()
 
 
-def has_lists(column: pl.Series) -> bool:
+def _has_lists(column: pl.Series) -> bool:
     """Whether values are lists, also as texts in the syntax of JSON or Python, or some of them are."""
     if column.dtype != pl.String:
         return isinstance(column.dtype, pl.List | pl.Array) or column.dtype == MIXED
@@ -187,7 +187,7 @@ def has_lists(column: pl.Series) -> bool:
 
 def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     """A column as lists of texts; a single text becomes a list of one."""
-    if not has_lists(column):
+    if not _has_lists(column):
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     if column.dtype == pl.String:
         return _parse_json_lists(column, rows, where)

@@ -1,4 +1,7 @@
-"""Untrusted tables: limits relative to their file size, checked before decompression; Parquet in batches."""
+"""Untrusted tables: limits relative to their file size, checked before decompression; Parquet in batches.
+
+A spreadsheet is read in a process of its own, as the native reader can abort or take all memory.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ _BATCH_BYTES = 8 << 20  # of a batch, on average
 # Size of a batch in which each row has its column's longest dictionary.
 _REPEATED_BYTES = 1 << 30
 _READ_AHEAD = 1 << 20  # bytes of each column
+_TOO_LARGE = "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
 
 
 def check_parquet(file: IO[bytes], path: Path) -> Any:
@@ -212,8 +216,6 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
-
-_TOO_LARGE = "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
 
 
 def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
