@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -71,9 +71,9 @@ def is_lines(path: Path) -> bool:
     return format_of(path) == ".txt"
 
 
-def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
-    """Whether a table can be read in batches."""
-    return isinstance(table, Path) and table.suffix.lower() == ".parquet"
+def is_parquet(path: Path) -> bool:
+    """Whether a file can be read in batches."""
+    return path.suffix.lower() == ".parquet"
 
 
 def is_sheet(path: Path) -> bool:
@@ -309,7 +309,7 @@ ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
-    if path.suffix.lower() == ".parquet":
+    if is_parquet(path):
         with suppress(
             pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError
         ):
