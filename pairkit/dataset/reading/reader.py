@@ -52,18 +52,14 @@ class SplitRows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    # Tables with the numbers of their rows.
-    places: Mapping[str, Sequence[tuple[str, pl.Series]]]
+    origins: Mapping[str, pl.DataFrame]  # file and number of each row
     written: Mapping[str, int]  # rows with generated texts
     bad_rows: pl.DataFrame
 
     def place(self, split: str, row: int) -> str:
         """The origin of a row, as `file:row`."""
-        for where, numbers in self.places[split]:
-            if row < len(numbers):
-                return f"{where}:{numbers[row]}"
-            row -= len(numbers)
-        raise IndexError(f"{split} has no row {row}")
+        file, number = self.origins[split].row(row)
+        return f"{file}:{number}"
 
     def __getitem__(self, split: str) -> pl.DataFrame:
         """The rows of a split."""
@@ -131,20 +127,21 @@ def read_rows(
         source, parts_of(source, lines=True), columns, rules, split, meant=meant
     )
     splits = {}
-    places: dict[str, list[tuple[str, pl.Series]]] = {}
+    origins = {}
     bad = []
     written = dict.fromkeys(by_split, 0)
     for name, tables in by_split.items():
-        places[name] = []
         frames = []
         for table in tables:
             usable = table.usable(meaning)
             bad.append(usable.bad)
             rows = to_rows(usable.frame, table.roles, usable.labels)
-            places[name].append((table.where, rows[ROW]))
-            frames.append(rows.drop(ROW))
+            file = pl.lit(table.where).cast(pl.Categorical)  # one for many rows
+            frames.append(rows.with_columns(file.alias(FILE)))
             written[name] += count_generated_rows(table.rows)
-        splits[name] = join_frames(frames)
+        joined = join_frames(frames)
+        origins[name] = joined.select(FILE, ROW)
+        splits[name] = joined.drop(FILE, ROW)
         has_nulls = splits[name].select(pl.all().has_nulls())
         if any(has_nulls.row(0)):  # as some files lack a column
             raise DataError(
@@ -152,7 +149,7 @@ def read_rows(
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
-    return SplitRows(splits, meaning.read, places, written, join_bad_rows(bad))
+    return SplitRows(splits, meaning.read, origins, written, join_bad_rows(bad))
 
 
 def split_names(source: Source) -> list[str]:
