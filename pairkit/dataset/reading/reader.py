@@ -216,7 +216,6 @@ class SourceTable:
     roles: Roles
     labels: LabelColumn | None
     skips: bool  # whether rows without a label or text are left out
-    are_lines: bool  # whether rows are the lines of a text file
 
     @classmethod
     def open(
@@ -246,7 +245,8 @@ class SourceTable:
             texts = (roles.text1, roles.text2)
             names = classes.get(roles.label, ())
             labels = LabelColumn(values, rows[ROW], once, where, texts, names)
-        return cls(where, rows, roles, labels, skips, part.lines)
+        # Blank lines of a text file are always left out.
+        return cls(where, rows, roles, labels, skips or part.lines)
 
     def distinct_labels(self) -> Iterator[LabelColumn]:
         """Each label once, if there are labels; without missing ones if their rows are left out."""
@@ -273,8 +273,7 @@ class SourceTable:
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(rows, labels, None)
-        # Blank lines of a text file are always left out.
-        if not self.skips and not self.are_lines:
+        if not self.skips:
             place = kept.arg_min() or 0
             raise self._missing_text_error(rows, reasons[place], place)
         bad = self._bad_rows(rows.filter(~kept), reasons.drop_nulls())
