@@ -127,8 +127,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     from pydantic import NonNegativeInt
 
     from aoe_train.evaluation.evaluate_models import evaluate_models
-    from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest
+    from aoe_train.evaluation.tasks import Resampling
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules

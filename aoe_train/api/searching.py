@@ -110,8 +110,7 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.encode_workers import refuse_options
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import IndexOptions, build_index, check_place
-    from aoe_train.searching.document_rows import check_link, chunk_rows
-    from aoe_train.searching.index_rows import read_rows
+    from aoe_train.searching.index_rows import check_link, chunk_rows, read_rows
     from aoe_train.searching.nearest import IndexKind
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
@@ -345,7 +344,7 @@ def duplicates(
 
 
 class ServeRequest(
-    Request, shared=options, settings="aoe_train.searching.serve.requests:Limits"
+    Request, shared=options, settings="aoe_train.searching.serve.batching:Limits"
 ):
     """The arguments of `serve`."""
 
@@ -409,7 +408,7 @@ def serve(request: ServeRequest) -> EmbeddingServer:
             check_open,
         )
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.serve.requests import Limits
+    from aoe_train.searching.serve.batching import Limits
     from pairkit.base.settings import argument, load_settings
 
     limits = load_settings(Limits, request.flags())

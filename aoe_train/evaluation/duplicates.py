@@ -19,17 +19,15 @@ from numpy import ndarray
 
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
-from aoe_train.evaluation.resample import (
+from aoe_train.evaluation.scores import EvaluatedModel, Score
+from aoe_train.evaluation.tasks import (
     MeanMetrics,
     Resampling,
-    compare,
-    select_examples,
-)
-from aoe_train.evaluation.score import EvaluatedModel, Score
-from aoe_train.evaluation.tasks import (
     TaskMetrics,
     TaskVectors,
     comparable_vectors,
+    compare,
+    select_examples,
     summarise,
 )
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused

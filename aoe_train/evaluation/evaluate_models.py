@@ -20,17 +20,16 @@ from aoe_train.encoding.embedders.embedder import (
 )
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
 from aoe_train.evaluation.overlap import Overlap, overlap, training_hashes
-from aoe_train.evaluation.resample import Resampling
-from aoe_train.evaluation.score import (
+from aoe_train.evaluation.scores import (
     EvaluatedModel,
+    Evaluation,
     Score,
     Scoring,
     score_candidates,
 )
-from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
-from aoe_train.evaluation.tasks import EvaluationTask
+from aoe_train.evaluation.tasks import EvaluationTask, Resampling
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
 from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError

@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.evaluation.corpus_task import NDCG
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
-from aoe_train.evaluation.resample import (
+from aoe_train.evaluation.search_results import MAP, MRR, NDCG, SearchMetrics
+from aoe_train.evaluation.tasks import (
     Comparison,
     Interval,
     MeanMetrics,
@@ -31,7 +31,6 @@ from aoe_train.evaluation.resample import (
     intervals,
     select_examples,
 )
-from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 
 Verdict = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar

@@ -20,8 +20,7 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.resample import Metrics
-from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
+from aoe_train.evaluation.tasks import Metrics, Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError

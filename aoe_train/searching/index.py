@@ -28,9 +28,10 @@ from aoe_train.searching.ranking import (
     RankedRows,
     Ranker,
     SearchQuery,
+    allowed,
     checked_ranking,
+    sortable,
 )
-from aoe_train.searching.row_filters import allowed, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError

@@ -17,13 +17,12 @@ from sklearn import metrics
 from aoe_train import evaluate
 from aoe_train.evaluation.dev import dev_scores
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation
-from aoe_train.evaluation.resample import Resampling, intervals
 from aoe_train.evaluation.search_results import (
     RetrievalTask,
     is_nearer,
     reciprocal_ranks,
 )
-from aoe_train.evaluation.tasks import TaskVectors
+from aoe_train.evaluation.tasks import Resampling, TaskVectors, intervals
 from aoe_train.model.similarity import (
     all_similarities,
     comparable,

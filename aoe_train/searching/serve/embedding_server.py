@@ -22,9 +22,9 @@ from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.ranking import SearchQuery
-from aoe_train.searching.serve.batching import Batcher
-from aoe_train.searching.serve.requests import (
+from aoe_train.searching.serve.batching import (
     MIB,
+    Batcher,
     EmbeddingRequest,
     Limits,
     RefusalError,
