@@ -14,9 +14,9 @@ from pairkit.base.cli.startup import lazy_names
 _PUBLIC_NAMES = {
     "aoe_train.api.encoding": "encode",
     "aoe_train.api.evaluation": "evaluate",
-    "aoe_train.api.exporting": "distill export",
+    "aoe_train.api.exporting": "distill export serve",
     "aoe_train.api.mining": "Mined PairSample mine sample_pairs",
-    "aoe_train.api.searching": "duplicates index open_index search search_every serve",
+    "aoe_train.api.searching": "duplicates index open_index search search_every",
     "aoe_train.api.trained": "Trained",
     "aoe_train.api.training": "plan train",
     "aoe_train.encoding.encode_run": "Encoded",

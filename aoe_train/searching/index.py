@@ -25,18 +25,19 @@ from aoe_train.searching.index_rows import (
     with_rows,
 )
 from aoe_train.searching.ranking import (
+    Conditions,
     RankedRows,
     Ranker,
     SearchQuery,
-    allowed,
+    allowed_rows,
+    checked_query,
     checked_ranking,
     sortable,
 )
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import is_blank, one_line
-from pairkit.base.settings import argument
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64  # that are searched for at a time
@@ -199,8 +200,8 @@ class SearchIndex:
         text: str,
         *,
         top: int = 10,
-        where: Mapping[str, Any] | None = None,
-        before: Mapping[str, Any] | None = None,
+        where: Conditions = None,
+        before: Conditions = None,
         by: str = "both",
         weight: float | None = None,
     ) -> SearchHits:
@@ -209,7 +210,7 @@ class SearchIndex:
         Args:
             text: The query; the model's prompt for queries is added.
             top: Maximum number of results.
-            where: Columns and the values that rows must have, such as `{"state": "open"}`.
+            where: Columns and the values that rows must have: `{"state": "open"}` or `["state=open"]`.
             before: Columns and values that rows must be below, such as `{"day": "2024"}`.
             by: model (vectors), words (BM25), or both (see `aoe_train.model.hybrid`).
             weight: Weight of vectors in both, from 0 to 1; by default the index's own.
@@ -218,20 +219,17 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: The text is blank, or the index is damaged.
         """
-        text = argument("text", text, str)
-        top = argument("top", top, int)
-        ranking = checked_ranking(by, top, weight)
-        if is_blank(text):
-            raise DataError("the text is empty; expected a search query")
-        vector = None
-        if ranking != "words":
+        query = checked_query(
+            text, by=by, top=top, weight=weight, where=where, before=before
+        )
+        if query.by != "words":
             embedder = self._embedder
             if embedder is None:
                 raise ConfigError(
                     f"{self.folder}: opened without its model; search by words, or open it with its model"
                 )
-            (vector,) = embedder.encode([text], embedder.prompts.query)
-        query = SearchQuery(text, vector, top, ranking, weight, where, before)
+            (vector,) = embedder.encode([query.text], embedder.prompts.query)
+            query = query._replace(vector=vector)
         (hits,) = self.search_together([query])
         return hits
 
@@ -244,7 +242,7 @@ class SearchIndex:
         """
         resolved = []
         for query in queries:
-            rows = allowed(self.rows, query.where, query.before)
+            rows = allowed_rows(self.rows, query)
             keyed = self._places_of_key.get(query.text.strip().lower(), [])
             if keyed and rows is not None:
                 keyed = np.intersect1d(keyed, rows).tolist()

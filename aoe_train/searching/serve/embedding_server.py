@@ -21,7 +21,7 @@ from aoe_train.encoding.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex
-from aoe_train.searching.ranking import SearchQuery
+from aoe_train.searching.ranking import checked_query
 from aoe_train.searching.serve.batching import (
     MIB,
     Batcher,
@@ -32,7 +32,7 @@ from aoe_train.searching.serve.batching import (
     decoded,
 )
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import is_blank, one_line
+from pairkit.base.printable import one_line
 from pairkit.base.system.address import is_loopback, reachable_host
 from pairkit.base.system.http_server import (
     HttpServer,
@@ -218,24 +218,18 @@ class EmbeddingServer(HttpServer):
         request = decoded(body, SearchRequest)
         index = self._index(request.index)
         batcher = self._batchers[request.index]
-        if is_blank(request.text):
-            raise RefusalError(
-                400, "the text is empty; expected a search query", param="text"
-            )
-        vector = None
-        if request.by != "words":
-            ((vector,), _) = await batcher.encode(
-                [request.text], batcher.model.prompts.query
-            )
-        query = SearchQuery(
+        query = checked_query(
             request.text,
-            vector,
-            request.top,
-            request.by,
-            request.weight,
-            request.where,
-            request.before,
+            by=request.by,
+            top=request.top,
+            weight=request.weight,
+            where=request.where,
+            before=request.before,
         )
+        if query.by != "words":
+            prompt = batcher.model.prompts.query
+            (vector,), _ = await batcher.encode([query.text], prompt)
+            query = query._replace(vector=vector)
         hits = await batcher.together(index.search_together, query)
         return msgspec.json.encode(hits.to_dict())
 
