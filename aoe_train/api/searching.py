@@ -304,8 +304,8 @@ def duplicates(
 
     from aoe_train.encoding.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.nearest import Searcher
-    from aoe_train.searching.similar_texts import NearDuplicates, TextComparison
+    from aoe_train.searching.nearest import Searcher, TextComparison
+    from aoe_train.searching.similar_texts import NearDuplicates
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 

@@ -50,6 +50,9 @@ MAP = "map@10"
 _RECALL_DEPTHS = (1, 5, 10)
 DEPTH = 10  # first results that most metrics consider
 BLOCK = 128  # queries ranked at once
+NDCG = "ndcg@10"
+_MAX_DEPTH = 100  # first results that any metric considers
+_DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))  # of nDCG, by rank
 
 
 @dataclass(frozen=True)
@@ -343,14 +346,13 @@ def reciprocal_ranks(
     return 1 / ranks
 
 
-NDCG = "ndcg@10"
-_MAX_DEPTH = 100  # first results that any metric considers
-_DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))  # of nDCG, by rank
-
-
 @dataclass(frozen=True)
 class CorpusTask:
-    """Find the relevant documents of each query in a corpus."""
+    """Find the relevant documents of each query in a corpus, in the layout of BEIR.
+
+    The score of a document is its gain. A document with the query's id is not ranked, unless it is relevant:
+    in one's own folder, queries and documents may be numbered separately.
+    """
 
     name: str
     queries: Sequence[str]

@@ -1,7 +1,10 @@
 """Your own tasks for `aoe_train.evaluate`: texts, and metrics of their vectors.
 
 A task is any object with `name`, `texts` and `measure(vectors)`, which returns metrics for each example.
-`evaluate` computes scores with bootstrap intervals, and paired tests between models.
+`evaluate` computes scores with bootstrap intervals, and paired tests between models. A resample is a row of
+counts of the examples, and a metric is a function of counts, so one implementation of a metric is enough for
+scores, intervals and tests. Source: Efron & Tibshirani 1993, chapters 13 (percentile interval) and 16 (bootstrap
+tests); pairing by common resamples: Koehn 2004.
 
 Example:
     import numpy as np
@@ -38,6 +41,15 @@ from aoe_train.model.similarity import comparable, scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Purpose, Similarity
 from pairkit.base.errors import ConfigError, DataError
+
+__all__ = [
+    "EvaluationTask",
+    "Input",
+    "MeanMetrics",
+    "Metrics",
+    "TaskMetrics",
+    "TaskVectors",
+]
 
 _MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
@@ -229,15 +241,6 @@ def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:
         counts = np.bincount(cells.ravel(), minlength=rows * n)
         yield counts.reshape(rows, n).astype(float)
 
-
-__all__ = [
-    "EvaluationTask",
-    "Input",
-    "MeanMetrics",
-    "Metrics",
-    "TaskMetrics",
-    "TaskVectors",
-]
 
 Split = Literal["test", "validation"]
 

@@ -71,6 +71,13 @@ _KEY_ROLE = "id"  # as in `--columns id=NAME`
 _ID_COLUMNS = ("id", "number", "url")
 _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
+TEXT_COLUMNS = ("title", "text")
+_MAX_TOKENS = 512  # of a chunk by default; the model may read fewer
+_MAX_WORDS = 256  # of a chunk if the model's tokens are unknown
+_SHORTEST = "a"  # one token
+_COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
+_LINK_FIELDS = ("file", "page", "anchor", "line")
+_FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their folder
 
 
 class IndexManifest(Foreign):
@@ -352,15 +359,6 @@ def with_rows(
         second.select(pl.all().name.suffix("_2")),
     ]
     return pl.concat([pairs, *sides], how="horizontal")
-
-
-TEXT_COLUMNS = ("title", "text")
-_MAX_TOKENS = 512  # of a chunk by default; the model may read fewer
-_MAX_WORDS = 256  # of a chunk if the model's tokens are unknown
-_SHORTEST = "a"  # one token
-_COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
-_LINK_FIELDS = ("file", "page", "anchor", "line")
-_FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their folder
 
 
 def chunk_rows(

@@ -13,7 +13,6 @@ from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
-from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measured_recall
 from aoe_train.searching.nearest import (
     INDEX_FILE,
@@ -207,11 +206,11 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     for neighbours in (2, 60):
         found = []
         for queries, texts, pairs in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            monkeypatch.setattr(near_duplicates, "_BLOCK_QUERIES", queries)
-            monkeypatch.setattr(near_duplicates, "_BLOCK_TEXTS", texts)
-            monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
+            monkeypatch.setattr(module, "_BLOCK_QUERIES", queries)
+            monkeypatch.setattr(module, "_BLOCK_TEXTS", texts)
+            monkeypatch.setattr(module, "_BUFFERED_PAIRS", pairs)
             for asked in (vectors, vectors[:30]):
-                compared = near_duplicates.TextComparison(
+                compared = module.TextComparison(
                     Searcher(vectors), asked, within=asked is vectors
                 )
                 similar, full = compared.similar_pairs(

@@ -57,6 +57,7 @@ _BANDS = 10  # of similarity
 _ROUNDING = 1e-6  # difference of the vectors of equal models in float32
 _COMPARED_TEXTS = 256  # of each kind that show whether models are equal
 _TOO_FEW = "fewer than two distinct texts; expected at least two"
+_BATCH = 256  # queries at a time
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -279,8 +280,6 @@ def _draw_results(
     return pairs, counts
 
 
-_BATCH = 256  # queries at a time
-
 Results = Mapping[str, list[list[int]]]
 """The places that each candidate finds first, by query."""
 
@@ -296,6 +295,9 @@ class CandidateVectors(NamedTuple):
 
 class CandidateSearch:
     """A search of all candidates for the same queries; near-duplicates of a query are not results.
+
+    Each model is a candidate as it is and for each purpose (see `model/collection.py`), by vectors only and
+    together with words (BM25). It encodes texts and queries once.
 
     Attributes:
         queries: The queries.

@@ -1,8 +1,9 @@
-"""Dynamic batching: texts that wait while the model runs form its next batch.
+"""Requests and error replies in the format of OpenAI's clients, and dynamic batching.
 
-One thread runs the model, a second one counts tokens, and everything else happens in the event loop, so there
-are no locks. A text's rank is its arrival plus the time that the request's tokens up to it take: small
-requests overtake a large one that arrived just before, but don't delay it for long.
+Texts that wait while the model runs form its next batch. One thread runs the model, a second one counts tokens,
+and everything else happens in the event loop, so there are no locks. A text's rank is its arrival plus the time
+that the request's tokens up to it take: small requests overtake a large one that arrived just before, but don't
+delay it for long.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ MIB = 1 << 20
 _MAX_HITS = 1000
 _MAX_QUERY = 100_000  # characters
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
+_MAX_CHARACTERS = 50_000  # of texts that are tokenised at once
+_MAX_CALLS = 64  # calls that are run together
+Q = TypeVar("Q")
 R = TypeVar("R")
 
 
@@ -146,13 +151,6 @@ def decoded(body: bytes, kind: type[R]) -> R:
         raise RefusalError(400, one_line(str(error), 300)) from error
     except RecursionError:
         raise RefusalError(400, "the JSON is nested too deeply") from None
-
-
-_TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
-_MAX_CHARACTERS = 50_000  # of texts that are tokenised at once
-_MAX_CALLS = 64  # calls that are run together
-Q = TypeVar("Q")
-R = TypeVar("R")
 
 
 @dataclass(eq=False)
