@@ -110,8 +110,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     Returns:
         The scores. `to_dict()`, and --json, have them unscaled: {task: {spearman, pearson, n, ci95,
         overlap}}, with the parts of a task under `subsets`, the other model's scores under `against`, and the
-        verdict under `gain`. With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim,
-        quantize, bytes, tasks}]}.
+        verdict under `gain`, whose `ci95` has the `level` given there if several candidates are compared.
+        With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim, quantize, bytes, tasks}]}.
 
     Raises:
         ConfigError: Unknown model, suite or task, or contradictory options.

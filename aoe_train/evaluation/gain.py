@@ -47,6 +47,7 @@ _NAMES = {
 # What a metric is a mean over; others are means over queries.
 _EXAMPLES = {"roc_auc": "pairs", "spearman": "pairs", MAP: "texts"}
 TOO_FEW = "too few to tell"
+_LEVEL = Resampling.level
 # The comparison of two models that rank pairs equally in all resamples.
 EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 
@@ -60,6 +61,7 @@ class Gain:
         before: The other model's metric.
         after: The model's metric.
         ahead: The difference with its interval; for a `share` of the queries, that over all queries.
+        level: The level of this interval: 0.95, or higher if the intervals of several gains hold together.
         reliability: The factor of `reliability`; 1 for certain labels.
         pairs: Number of compared pairs, or of queries.
         rarer: Number of pairs with the rarer label, or of queries on which the models' metrics differ.
@@ -78,6 +80,7 @@ class Gain:
     share: float | None = None
     trained_rows: int = 0
     is_judged: bool = True
+    level: float = _LEVEL
 
     @property
     def word(self) -> Verdict:
@@ -92,6 +95,11 @@ class Gain:
         if self.ahead.interval.low > 0:
             return "better"
         return "worse" if self.ahead.interval.high < 0 else "inconclusive"
+
+    @property
+    def level_note(self) -> str:
+        """The level of the interval, unless it is 95 %."""
+        return f"; {100 * self.level:.1f} %" if self.level > _LEVEL else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
@@ -110,6 +118,8 @@ class Gain:
             values["share"] = self.share
         if self.trained_rows:
             values["trained_rows"] = self.trained_rows
+        if self.level > _LEVEL:
+            values["level"] = self.level
         return values
 
     @classmethod
@@ -127,6 +137,7 @@ class Gain:
             rarer=stored["rarer"],
             share=stored.get("share"),
             trained_rows=stored.get("trained_rows", 0),
+            level=stored.get("level", _LEVEL),
             is_judged=stored["verdict"] != "not judged",
         )
 
@@ -136,7 +147,8 @@ class Gain:
         low, high = (100 * bound for bound in self.ahead.interval)
         name = _NAMES.get(self.metric, self.metric)
         change = f"{name} {100 * self.before:.2f} -> {100 * self.after:.2f}"
-        gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
+        bounds = f"[{low:.2f}, {high:.2f}{self.level_note}]"
+        gained = f"{100 * self.ahead.difference:+.2f} {bounds}"
         limits = ""
         if self.trained_rows:
             limits += f", without {self.trained_rows:,} trained on"
@@ -205,6 +217,7 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
         reliability=factor,
         pairs=model.n,
         rarer=model.rarer_label() if isinstance(model, Binary) else model.n,
+        level=resamples.level,
     )
 
 
@@ -236,6 +249,7 @@ def _search_gain(
         pairs=model.n,
         rarer=int(np.count_nonzero(differences)),
         share=model.share,
+        level=resamples.level,
     )
 
 

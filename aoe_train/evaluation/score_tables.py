@@ -85,21 +85,22 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
     tasks = next(iter(scores.values()))
     columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
-    gains = {}
+    gains = {}  # only of judged candidates, which have one task
     for model, by_task in scores.items():
-        gains[model] = [score.gain for score in by_task.values() if score.gain]
+        for score in by_task.values():
+            if score.gain:
+                gains[model] = score.gain
 
     headings = ["model", *map(str, columns)]
-    has_gains = any(gains.values())
-    if has_gains:
-        headings.append("difference on all queries")
+    if gains:
+        level = next(iter(gains.values())).level_note
+        headings.append(f"difference on all queries{level}")
     table = _result_table(title, headings)
 
     for model, by_task in scores.items():
         cells: list[Cell] = [column.cell(by_task) for column in columns]
-        if has_gains:
-            ahead = [_difference(gain.ahead) for gain in gains[model]]
-            cells += ahead or [None]
+        if gains:
+            cells.append(_difference(gains[model].ahead if model in gains else None))
         table.add_row(model, *cells)
     return table
 

@@ -25,7 +25,6 @@ from aoe_train.searching.index_rows import (
     with_rows,
 )
 from aoe_train.searching.ranking import (
-    Conditions,
     RankedRows,
     Ranker,
     SearchQuery,
@@ -200,8 +199,8 @@ class SearchIndex:
         text: str,
         *,
         top: int = 10,
-        where: Conditions = None,
-        before: Conditions = None,
+        where: Mapping[str, Any] | Sequence[str] | None = None,
+        before: Mapping[str, Any] | Sequence[str] | None = None,
         by: str = "both",
         weight: float | None = None,
     ) -> SearchHits:
