@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy import ndarray
@@ -335,60 +335,51 @@ def score_rows(
     resamples: Resampling,
     show: Listener,
 ) -> dict[str, Score]:
-    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
+    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`.
+
+    Each ranking is compared with those that it should beat; models also with the first one.
+    """
     measured: dict[str, TaskMetrics] = {}
     rows: dict[str, Score] = {}
-    for ranking in _rankings(task, models, show):
+
+    def add(
+        name: str,
+        metrics: TaskMetrics,
+        others: Sequence[str],
+        overlap: Overlap | None = None,
+        weight: float | None = None,
+    ) -> None:
         over = {}
-        whole = ranking.metrics.whole
         if resamples.number:
-            for other in ranking.compared_with:
-                over[other] = compare(whole, measured[other].whole, resamples)
-        measured[ranking.name] = ranking.metrics
-        result = summarise(ranking.metrics, resamples)
-        rows[ranking.name] = Score(
-            result, ranking.trained_on, over=over, weight=ranking.weight
-        )
-    return rows
+            for other in others:
+                rival = measured[other].whole
+                over[other] = compare(metrics.whole, rival, resamples)
+        measured[name] = metrics
+        result = summarise(metrics, resamples)
+        rows[name] = Score(result, overlap, over=over, weight=weight)
 
-
-class _Ranking(NamedTuple):
-    """The metrics of a ranking, and the names of earlier ones that it should beat."""
-
-    name: str
-    metrics: TaskMetrics
-    compared_with: Sequence[str]
-    trained_on: Overlap | None = None
-    weight: float | None = None
-
-
-def _rankings(
-    task: DuplicatesTask, models: Iterable[EvaluatedModel], show: Listener
-) -> Iterator[_Ranking]:
-    """Rankings by words, then by each model and by both; models are also compared with the first one."""
-    bm25 = BASELINES["bm25"]
     for words, baseline in BASELINES.items():
         with stage(f"rank by {baseline}", show):
-            metrics = task.ranked(task.by_words(words))
-        yield _Ranking(baseline, metrics, [] if baseline == bm25 else [bm25])
+            add(baseline, task.ranked(task.by_words(words)), [*rows])
     first_model: list[str] = []
     for model in models:
         name = model.name
-        trained_on = model.overlaps.get(task.name)
-        encode = model.embedder.encode
-        similarity = model.embedder.similarity
-        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
+        overlap = model.overlaps.get(task.name)
+        embedder = model.embedder
+        vectors = TaskVectors(
+            embedder.encode, [task.texts], similarity=embedder.similarity
+        )
         with stage(f"rank by {name}", show):
             by_vectors = task.by_vectors(vectors)
-            metrics = task.ranked(by_vectors)
-            yield _Ranking(name, metrics, [bm25, *first_model], trained_on)
+            others = [BASELINES["bm25"], *first_model]
+            add(name, task.ranked(by_vectors), others, overlap)
             for words, baseline in BASELINES.items():
                 weight = task.chosen_weight(by_vectors, words)
                 if weight is None:
                     weight = WEIGHTS[words]
-                metrics = task.by_both(by_vectors, words, weight)
+                both = task.by_both(by_vectors, words, weight)
                 others = [baseline, name]
                 others += [f"{first} + {baseline}" for first in first_model]
-                both = f"{name} + {baseline}"
-                yield _Ranking(both, metrics, others, trained_on, weight)
+                add(f"{name} + {baseline}", both, others, overlap, weight)
         first_model = first_model or [name]
+    return rows
