@@ -162,15 +162,6 @@ class ChosenNegatives(NamedTuple):
 
 
 @dataclass
-class FalseNegativeCounts:
-    """Counts of negatives, with each row mined as if its positive were the only known one."""
-
-    mined: int = 0
-    telling: int = 0  # of anchors with further positives
-    false: int = 0
-
-
-@dataclass
 class MinedSplit:
     """The result of a split: its rows and counts."""
 
@@ -180,7 +171,9 @@ class MinedSplit:
     labelled: int = 0  # negatives that the dataset labels 0
     dropped: Counter[str] = field(default_factory=Counter)  # rows by reason
     turned_down: Counter[str] = field(default_factory=Counter)  # candidates by reason
-    estimate: FalseNegativeCounts = field(default_factory=FalseNegativeCounts)
+    # Negatives if each row's positive were the only known one: `mined`, `telling` (of anchors with further
+    # positives) and `positives`, which are false.
+    estimate: Counter[str] = field(default_factory=Counter)
 
 
 def mine_split(
@@ -251,10 +244,10 @@ class _Miner:
             ]
             negatives = self._choose(anchor, rankings, seen, score).indices
             is_false = known.belong_together(anchor, negatives)
-            estimate.mined += len(negatives)
-            estimate.false += int(is_false.sum())
+            estimate["mined"] += len(negatives)
+            estimate["positives"] += int(is_false.sum())
             if known.has_further(anchor, positive):
-                estimate.telling += len(negatives)
+                estimate["telling"] += len(negatives)
 
     def _choose(
         self,

@@ -28,15 +28,14 @@ from aoe_train.model.collection import RECIPES, Collection
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.mining_run import finished
+from aoe_train.searching.mining.mining_run import finished, write_with_card
 from aoe_train.searching.nearest import nearest
 from aoe_train.searching.ranking import fuse, num_candidates
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
+from pairkit.dataset.making.dataset_folder import shard_path
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.records import QUERY_COLUMNS, RANK
 from pairkit.similarity.bm25 import Bm25
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Listener
 
+_CONFIG = "default"
+_SPLIT = "test"
 _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of which are compared
 _PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
@@ -104,7 +105,7 @@ def sample_pairs(
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        return pl.read_parquet(out / shard_path("default", "test")), earlier
+        return pl.read_parquet(out / shard_path(_CONFIG, _SPLIT)), earlier
 
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
@@ -126,26 +127,9 @@ def sample_pairs(
         counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
-        introduction = _INTRODUCTION + (_SHEET if query_texts else "")
-        _write_sample(out, pairs, introduction, statistics, run)
+        sections = {"": _INTRODUCTION + (_SHEET if query_texts else "")}
+        write_with_card(out, _CONFIG, {_SPLIT: pairs}, sections, statistics, run)
     return pairs, statistics
-
-
-def _write_sample(
-    out: Path,
-    pairs: pl.DataFrame,
-    introduction: str,
-    statistics: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> None:
-    configs = {"default": {"test": pairs}}
-    card = dataset_card(
-        out.name,
-        configs=card_files(configs),
-        rows=pairs.height,
-        sections=[("", introduction)],
-    )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
 
 
 def _unit_vectors(
@@ -344,19 +328,16 @@ class CandidateSearch:
         results = defaultdict(list)
         for start in range(0, len(self.queries), _BATCH):
             batch = slice(start, start + _BATCH)
-            nearest_by_candidate = []
+            nearest_of = {}
             for candidate in self._candidates:
                 queries = candidate.queries[batch]
                 neighbours = nearest(candidate.documents, queries, count)
-                nearest_by_candidate.append(neighbours.places)
-            for query, by_candidate in enumerate(
-                zip(*nearest_by_candidate, strict=True), start
-            ):
+                nearest_of[candidate.name] = neighbours.places
+            for query in range(len(self.queries))[batch]:
                 is_same = self._document_groups == self._query_groups[query]
                 by_words = np.where(is_same, 0, words.scores(self.queries[query]))
-                for candidate, places in zip(
-                    self._candidates, by_candidate, strict=True
-                ):
+                for candidate in self._candidates:
+                    places = nearest_of[candidate.name][query - start]
                     others = places[~is_same[places]]
                     fused = fuse(
                         candidate.documents,
