@@ -331,7 +331,6 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
 def score_rows(
     task: DuplicatesTask,
     models: Iterable[EvaluatedModel],
-    *,
     resamples: Resampling,
     show: Listener,
 ) -> dict[str, Score]:

@@ -287,17 +287,15 @@ class SearchIndex:
         """
         ranking = checked_ranking(by, top, weight)
         options = SearchQuery("", None, top, ranking, weight)
-        size = len(self)
-        places = np.arange(size)
+        places = np.arange(len(self))
         ranks = None
-        names = [self.key_column]
+        names = {self.key_column: None}
         if before is not None:
             times = sortable(self.rows, before)
-            dated = size - times.null_count()
             ranks = times.rank("dense").cast(pl.Float64).to_numpy()
-            places = np.argsort(ranks, kind="stable")[:dated]  # NaN is last
-            if before not in names:
-                names.append(before)
+            # NaN is last.
+            places = np.argsort(ranks, kind="stable")[: times.count()]
+            names[before] = None
         rankings = {}
         with Display(progress) as show:
             for start in range(0, len(places), _BLOCK_TEXTS):
@@ -307,8 +305,8 @@ class SearchIndex:
                     (rankings[place],) = self.ranker.ranked([query])
                 show(Progress(_STAGE, len(rankings), len(places)))
             show(Progress(_STAGE, len(places), len(places), ended=True))
-        hits = _hit_table(self.keyed_rows().select(names), rankings)
-        return BatchSearch(hits, len(places), size - len(places))
+        hits = _hit_table(self.keyed_rows().select(*names), rankings)
+        return BatchSearch(hits, len(places), len(self) - len(places))
 
     def _queries(
         self, places: np.ndarray, ranks: np.ndarray | None, options: SearchQuery

@@ -26,6 +26,7 @@ from urllib.parse import quote
 import numpy as np
 import polars as pl
 from numpy import ndarray
+from polars import selectors as cs
 
 from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, local_encoder
 from aoe_train.encoding.source import joined
@@ -183,8 +184,9 @@ def _stored_array(
 def is_index(folder: Path) -> bool:
     """Whether a folder contains an index and nothing else, so that it may be replaced."""
     ours = {ABOUT, ROWS, *RANGES, *RANGES.values(), PROBE, WORDS, INDEX_FILE}
-    names = {path.name for path in folder.iterdir()}
-    return (folder / ABOUT).is_file() and names <= ours
+    if not (folder / ABOUT).is_file():
+        return False
+    return {path.name for path in folder.iterdir()} <= ours
 
 
 @dataclass(frozen=True)
@@ -275,16 +277,14 @@ def _in_text_form(
 
     Columns without a text form are left out, with a note.
     """
-    without_text_form = [
-        name for name, dtype in frame.schema.items() if not _has_text_form(dtype)
-    ]
-    if without_text_form:
+    schema = frame.schema
+    omitted = [name for name in schema if not _has_text_form(schema[name])]
+    if omitted:
+        shown = ", ".join(omitted)
         note_once(
-            "%s: left out the columns %s, whose values have no text form",
-            where,
-            ", ".join(without_text_form),
+            "%s: left out the columns %s, whose values have no text form", where, shown
         )
-    frame = frame.drop(without_text_form)
+    frame = frame.drop(omitted)
     converted = []
     for column in frame:
         dtype = column.dtype
@@ -311,14 +311,11 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     id_columns = ("place",) if is_chunk else _ID_COLUMNS
-    names = [
-        name
-        for name in (key, *id_columns)
-        if name in rows.columns and not rows.schema[name].is_nested()
-    ]
-    if not names:
+    flat_columns = rows.select(~cs.nested()).columns
+    name = next((name for name in (key, *id_columns) if name in flat_columns), None)
+    if name is None:
         return _row_numbers(rows)
-    ids = rows[names[0]]
+    ids = rows[name]
     texts = as_written(ids).fill_null("")
     is_known = texts.str.contains(r"\S")
     if is_known.all():
@@ -354,11 +351,9 @@ def with_rows(
     pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame
 ) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
-    sides = [
-        first.select(pl.all().name.suffix("_1")),
-        second.select(pl.all().name.suffix("_2")),
-    ]
-    return pl.concat([pairs, *sides], how="horizontal")
+    return pairs.hstack(first.select(pl.all().name.suffix("_1"))).hstack(
+        second.select(pl.all().name.suffix("_2"))
+    )
 
 
 def chunk_rows(
