@@ -13,7 +13,7 @@ from aoe_train.api.searching import index as index
 from aoe_train.api.searching import open_index as open_index
 from aoe_train.api.searching import search as search
 from aoe_train.api.searching import search_every as search_every
-from aoe_train.api.trained import Trained as Trained
+from aoe_train.api.training import Trained as Trained
 from aoe_train.api.training import plan as plan
 from aoe_train.api.training import train as train
 from aoe_train.encoding.encode_run import Encoded as Encoded

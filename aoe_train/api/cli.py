@@ -23,7 +23,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from aoe_train.api.trained import Trained
+    from aoe_train.api.training import Trained
     from aoe_train.searching.index import SearchHits
     from aoe_train.searching.similar_texts import NearDuplicates
     from aoe_train.training.train_plan import Plan

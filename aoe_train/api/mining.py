@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from aoe_train.api.parameters import (
     FOLDER,
     as_list,
+    compare_command,
+    judge_command,
     loaded,
     notes,
     one_or_several,
     optional,
     options,
 )
-from aoe_train.api.trained import compare_command, judge_command
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
