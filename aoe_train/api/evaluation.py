@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aoe_train.api.parameters import as_list, notes, one_or_several, optional, options
 from pairkit.base.cli.options import INPUT, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
@@ -129,7 +129,6 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     from aoe_train.evaluation.evaluate_models import evaluate_models
     from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.evaluation.tasks import Resampling
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
 _SERVER = "Server"
@@ -80,7 +80,6 @@ def export(request: ExportRequest) -> Exported:
     from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.model_folder import digest_of, exported_there
-    from pairkit.base.cli.progress import Display, Progress
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
@@ -146,7 +145,6 @@ def _load(
     default_prompt: str | None = None,
 ) -> Encoder:
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import stage
 
     with stage(f"load {model}", show):
         return Encoder.load(
@@ -200,7 +198,6 @@ def distill(
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 

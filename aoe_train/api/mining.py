@@ -20,6 +20,7 @@ from aoe_train.api.parameters import (
     options,
 )
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import listed
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.mining.mined_dataset import MineSettings
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
@@ -187,7 +187,6 @@ def mine(request: MineRequest) -> Mined:
     """
     from aoe_train.searching.mining.mined_dataset import read_mining_dataset
     from aoe_train.searching.mining.mining_run import run_mining
-    from pairkit.base.cli.progress import Display, stage
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.in_memory import source_name
@@ -371,7 +370,6 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
 
     from aoe_train.searching.mining.pair_sample import sample_pairs
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
 
     folder = argument("out", request.out, Path | None)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, parameter
+from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import Listener
 
 T = TypeVar("T")
 
@@ -133,7 +133,6 @@ def loaded(
     """The encoder itself, or one loaded for inference."""
     from aoe_train.encoding.encode_workers import load_encoder, refuse_options
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import stage
 
     if isinstance(model, Encoder):
         refuse_options(

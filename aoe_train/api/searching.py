@@ -18,6 +18,7 @@ from pairkit.base.cli.options import (
     parameter,
     takes,
 )
+from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
     from aoe_train.searching.similar_texts import NearDuplicates
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
 _INDEX_MODEL = replace(
@@ -109,7 +109,6 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.searching.index_rows import check_link, chunk_rows, read_rows
     from aoe_train.searching.nearest import IndexKind
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
     from pairkit.dataset.reading.tables import is_lines
     from pairkit.extracting.documents import document_files, read_documents
@@ -306,7 +305,6 @@ def duplicates(
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.nearest import Searcher, TextComparison
     from aoe_train.searching.similar_texts import NearDuplicates
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
     minimum = argument(
