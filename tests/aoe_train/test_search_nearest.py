@@ -115,10 +115,6 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
         read_faiss(tmp_path, "hnsw", (2000, 16))
 
 
-TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
-VECTORS = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
-
-
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == approx([0.25, 0.375, 0.125 + 0.75])
