@@ -292,7 +292,12 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
     for number, query in enumerate(queries):
         ranking = scores(query)
         (first_rank[number],) = first_ranks(query, [ranking])
-        precision[number] = _average_precision(query, ranking)
+        # Targets and relatives are ranked after negatives of equal score.
+        negatives = ranking[_is_negative(query)]
+        positives = -np.sort(-ranking[[*query.targets, *query.relatives]])
+        hits = np.arange(1, len(positives) + 1)
+        before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
+        precision[number] = (hits / (before + hits)).mean()
     outcomes = {
         f"recall@{depth}": (first_rank <= depth).astype(float) for depth in DEPTHS
     }
@@ -308,15 +313,6 @@ def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
         before = scores[negative] >= scores[targets].max() - ROUNDING
         ranks.append(1 + before.sum())
     return np.array(ranks)
-
-
-def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
-    """Average precision over targets and relatives, after negatives of equal score."""
-    negatives = scores[_is_negative(query)]
-    positives = -np.sort(-scores[[*query.targets, *query.relatives]])
-    hits = np.arange(1, len(positives) + 1)
-    before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
-    return float((hits / (before + hits)).mean())
 
 
 def _is_negative(query: DuplicateQuery) -> ndarray:

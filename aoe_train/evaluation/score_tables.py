@@ -40,7 +40,10 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
         for label, result in _with_parts(name, score, subsets=subsets):
             last: list[Cell] = [result.n]
             if has_leaks:
-                last.append(_trained_share(score) if label == name else "")
+                share = None
+                if score.overlap is not None:
+                    share = f"{score.overlap.rows / score.overlap.of_rows:.1%}"
+                last.append(share if label == name else "")
             if is_wide:
                 cells = [_cell(result, metric) for metric in metrics]
                 table.add_row(label, *cells, *last)
@@ -233,11 +236,6 @@ def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
         return ""
     low, high = (f"{100 * bound:.{digits}f}" for bound in interval)
     return f" [{low}, {high}]"
-
-
-def _trained_share(score: Score) -> str | None:
-    overlap = score.overlap
-    return None if overlap is None else f"{overlap.rows / overlap.of_rows:.1%}"
 
 
 def _times_100(value: float | None) -> str:

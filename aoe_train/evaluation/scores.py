@@ -241,9 +241,18 @@ class Evaluation(Printed):
         Args:
             subsets: Include the parts of each task.
         """
-        if self._rankings:
-            return self._ranked(subsets=subsets)
         title = f"{self.suite}, times 100"
+        if self._rankings:  # `scores` has rankings instead of models
+            (task,) = next(iter(self.scores.values()))
+            ranked = {name: by_task[task] for name, by_task in self.scores.items()}
+            title = f"{task}: duplicates found, times 100"
+            tables = [rankings(ranked, title, subsets=subsets)]
+            if self._resampling.number:
+                title = (
+                    f"{task}: difference times 100, with 95 % intervals over queries"
+                )
+                tables.append(improvements(ranked, title))
+            return tables
         if self.sizes:
             return [by_size(self.scores, self.sizes, title)]
         if len(self.scores) > 1:
@@ -378,15 +387,3 @@ class Evaluation(Printed):
             "Cosines": "" if self.sizes else cosine_plots(self.scores, self.against),
         }
         return html_page("aoe evaluate", "Evaluation", name, sections, "")
-
-    def _ranked(self, *, subsets: bool) -> list[ResultTable]:
-        """The tables of the suite tracker, in which `scores` has rankings instead of models."""
-        (task,) = next(iter(self.scores.values()))
-        scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
-        tables = [
-            rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
-        ]
-        if self._resampling.number:
-            title = f"{task}: difference times 100, with 95 % intervals over queries"
-            tables.append(improvements(scores, title))
-        return tables

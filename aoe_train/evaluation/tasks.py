@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -220,26 +220,21 @@ def _resampled(
 ) -> list[dict[str, np.ndarray]]:
     """The metrics of each model in all resamples."""
     blocks: list[dict[str, list[np.ndarray]]] = [defaultdict(list) for _ in models]
-    for counts in _counts(models[0].n, resamples):
-        for model, by_name in zip(models, blocks, strict=True):
-            for name, values in model.figures(counts).items():
-                by_name[name].append(values)
-    return [
-        {name: np.concatenate(values) for name, values in by_name.items()}
-        for by_name in blocks
-    ]
-
-
-def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:
-    """Blocks of resamples: a row for each, with the count of each of `n` examples."""
+    n = models[0].n
     generator = np.random.default_rng(resamples.seed)
     step = max(1, _MAX_COUNTS // n)
     for start in range(0, resamples.number, step):
         rows = min(step, resamples.number - start)
         drawn = generator.integers(n, size=(rows, n))
         cells = drawn + n * np.arange(rows)[:, None]
-        counts = np.bincount(cells.ravel(), minlength=rows * n)
-        yield counts.reshape(rows, n).astype(float)
+        counts = np.bincount(cells.ravel(), minlength=rows * n).reshape(rows, n)
+        for model, by_name in zip(models, blocks, strict=True):
+            for name, values in model.figures(counts.astype(float)).items():
+                by_name[name].append(values)
+    return [
+        {name: np.concatenate(values) for name, values in by_name.items()}
+        for by_name in blocks
+    ]
 
 
 Split = Literal["test", "validation"]

@@ -234,7 +234,13 @@ def allowed_rows(rows: pl.DataFrame, query: SearchQuery) -> Rows | None:
     keep = pl.repeat(value=True, n=rows.height, eager=True)
     for name, value in query.where.items():
         column = _filter_column(rows, "where", name)
-        keep &= _equal(column, _as_text(value)).fill_null(value=False)
+        text = _as_text(value)
+        if isinstance(column.dtype, pl.List):
+            is_equal = column.cast(pl.List(pl.String)).list.contains(text)
+        else:
+            column, wanted = _comparable(column, text)
+            is_equal = column == wanted
+        keep &= is_equal.fill_null(value=False)
     for name, value in query.before.items():
         column, limit = _comparable(sortable(rows, name), _as_text(value))
         is_before = column < limit
@@ -277,15 +283,6 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
             " 2015-05-31"
         )
     return column
-
-
-def _equal(column: pl.Series, text: str) -> pl.Series:
-    """Compare with a value: lists by any item, numbers and times by value, other types as text."""
-    if isinstance(column.dtype, pl.List):
-        return column.cast(pl.List(pl.String)).list.contains(text)
-    column, wanted = _comparable(column, text)
-    equal: pl.Series = column == wanted
-    return equal
 
 
 def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -131,11 +130,9 @@ class NearDuplicates(CommandResult):
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        write_table(Path(out), self._row_blocks(), self.rows(0, 0).schema)
-
-    def _row_blocks(self) -> Iterator[pl.DataFrame]:
-        for start in range(0, len(self.pairs), _BLOCK_PAIRS):
-            yield self.rows(start, _BLOCK_PAIRS)
+        starts = range(0, len(self.pairs), _BLOCK_PAIRS)
+        blocks = (self.rows(start, _BLOCK_PAIRS) for start in starts)
+        write_table(Path(out), blocks, self.rows(0, 0).schema)
 
     def tables(self) -> list[ResultTable]:
         """The table of the largest groups, or of the first pairs."""

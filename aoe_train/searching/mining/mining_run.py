@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -172,30 +172,25 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
     counts = {}
     dropped = Counter[str]()
     turned_down = Counter[str]()
+    estimate = Counter[str](mined=0, telling=0, positives=0)
     for name, split in mined.items():
         dropped += split.dropped
         turned_down += split.turned_down
+        estimate.update(split.estimate)
         counts[name] = {
             "rows": split.rows.height,
             "negatives": split.negatives,
             "rows_with_fewer": split.fewer,
             "labelled_negatives": split.labelled,
         }
-    return {
-        "splits": counts,
-        "dropped_rows": dict(sorted(dropped.items())),
-        "turned_down_candidates": dict(sorted(turned_down.items())),
-        "false_negatives": _false_negatives(mined.values()),
-    }
-
-
-def _false_negatives(splits: Collection[MinedSplit]) -> dict[str, Any]:
-    """The counts, and the share of false negatives: of all, and of anchors with further positives."""
-    estimate = Counter[str](mined=0, telling=0, positives=0)
-    for split in splits:
-        estimate.update(split.estimate)
+    # The share of false negatives: of all, and of anchors with further positives.
     shares = {}
     for name, base in {"share": "mined", "share_where_known": "telling"}.items():
         total = estimate[base]
         shares[name] = round(estimate["positives"] / total, 4) if total else None
-    return {**estimate, **shares}
+    return {
+        "splits": counts,
+        "dropped_rows": dict(sorted(dropped.items())),
+        "turned_down_candidates": dict(sorted(turned_down.items())),
+        "false_negatives": {**estimate, **shares},
+    }

@@ -270,8 +270,14 @@ class _Miner:
         indices, scores = windows[0]
         if len(windows) > 1:
             indices, scores = self._alternate(text, windows)
+        rules = {}  # the candidates turned down by each, in sentence-transformers' order
+        if (margin := self.settings.margin) is not None:
+            rules["margin"] = scores + margin > positive_score
+        if (share := self.settings.relative_margin) is not None:
+            least = positive_score - abs(positive_score) * share
+            rules["relative_margin"] = scores > least
         fits = np.ones(len(indices), bool)
-        for reason, turned_down in self._rules(scores, positive_score):
+        for reason, turned_down in rules.items():
             counts[reason] += int((fits & turned_down).sum())
             fits &= ~turned_down
         kept = self._sample(text, indices, np.flatnonzero(fits))
@@ -286,15 +292,6 @@ class _Miner:
         merged.pop(None, None)  # the padding of shorter rankings
         candidates = np.array([*merged], np.int64)
         return CandidateRanking(candidates, self.scores(text, candidates))
-
-    def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
-        """The candidates turned down by each rule, in sentence-transformers' order."""
-        margin = self.settings.margin
-        relative_margin = self.settings.relative_margin
-        if margin is not None:
-            yield "margin", scores + margin > positive
-        if relative_margin is not None:
-            yield "relative_margin", scores > positive - abs(positive) * relative_margin
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
         """The candidates of `fits` that become negatives, in order of rank."""

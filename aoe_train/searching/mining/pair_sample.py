@@ -360,8 +360,14 @@ class CandidateSearch:
             found = {name: by_query[query] for name, by_query in results.items()}
             places = list(dict.fromkeys(chain.from_iterable(found.values())))
             values = (self.top, len(places), share)
+            # The mean cosine of all candidates between the query and its results.
+            cosines = [
+                candidate.documents[places] @ candidate.queries[query]
+                for candidate in self._candidates
+            ]
+            mean_cosines = np.mean(cosines, axis=0).tolist()
             rows = []
-            for place, cosine in zip(places, self._cosines(query, places), strict=True):
+            for place, cosine in zip(places, mean_cosines, strict=True):
                 row: dict[str, Any] = {
                     "text1": self.queries[query],
                     "text2": self.documents[place],
@@ -373,15 +379,6 @@ class CandidateSearch:
                     row[RANK + name] = rank
                 rows.append(row)
             yield rows
-
-    def _cosines(self, query: int, places: list[int]) -> list[float]:
-        """The mean cosine of all candidates between a query and its results."""
-        cosines = []
-        for candidate in self._candidates:
-            vectors = candidate.documents[np.array(places)]
-            cosines.append(vectors @ candidate.queries[query])
-        mean: list[float] = np.mean(cosines, axis=0).tolist()
-        return mean
 
 
 def differing_queries(results: Results) -> list[int]:

@@ -283,24 +283,21 @@ class Batcher:
             self.texts -= texts
 
     async def _work(self) -> None:
+        """Take batches of up to `batch_tokens` of one prompt from the queues until these are empty."""
         while self._queues:
             prompt = min(self._queues, key=lambda prompt: self._queues[prompt][0])
-            batch = self._next(self._queues[prompt])
-            if not self._queues[prompt]:
+            queue = self._queues[prompt]
+            batch: list[_QueuedText] = []
+            tokens_left = self._batch_tokens
+            while queue and (not batch or queue[0].tokens <= tokens_left):
+                item = heapq.heappop(queue)
+                if not item.job.vectors.done():  # unless it was cancelled
+                    batch.append(item)
+                    tokens_left -= item.tokens
+            if not queue:
                 del self._queues[prompt]
             if batch:
                 await self._run(batch, prompt)
-
-    def _next(self, queue: list[_QueuedText]) -> list[_QueuedText]:
-        """Take up to `batch_tokens` from the queue; drops cancelled requests."""
-        batch: list[_QueuedText] = []
-        tokens_left = self._batch_tokens
-        while queue and (not batch or queue[0].tokens <= tokens_left):
-            item = heapq.heappop(queue)
-            if not item.job.vectors.done():
-                batch.append(item)
-                tokens_left -= item.tokens
-        return batch
 
     async def _run(self, batch: list[_QueuedText], prompt: str | None) -> None:
         """Encode a batch; if that fails, each request by itself, so that one doesn't fail the others."""

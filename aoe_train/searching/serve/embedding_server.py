@@ -111,7 +111,10 @@ class EmbeddingServer(HttpServer):
         return Starlette(
             routes=[
                 self._post("/v1/embeddings", self._embeddings),
-                self._get("/v1/models", self._models),
+                self._get(
+                    "/v1/models",
+                    lambda _: {"object": "list", "data": [self._model(self.model)]},
+                ),
                 self._get(
                     "/v1/models/{name:path}",
                     lambda request: self._model(request.path_params["name"]),
@@ -255,9 +258,6 @@ class EmbeddingServer(HttpServer):
                 param="index",
             )
         return self._indexes[number]
-
-    def _models(self, _: Request) -> dict[str, Any]:
-        return {"object": "list", "data": [self._model(self.model)]}
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:
