@@ -150,9 +150,6 @@ def test_only_correlations_take_other_labels_than_0_and_1():
         binary(cosines, labels, "mine")
 
 
-# Few values, so that ties are frequent.
-
-
 def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.float32([[3, 4], [4, 3], [0, 0]])
     pairs = np.array([[0, 1], [0, 2], [2, 2], [0, 0]])

@@ -153,7 +153,7 @@ def test_the_gain_is_that_over_all_queries():
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
-    assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
+    assert Gain.of(gain.to_dict()).to_dict() == gain.to_dict()
     back = verdict(rows, other, one)
     assert (back.word, back.ahead.difference) == ("worse", approx(-difference))
 
