@@ -196,29 +196,29 @@ def gain(
 
 def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     """The gain on all examples; None if the metric is undefined, or the labels are too uncertain."""
-    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
-        return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
-    scores = model.scores()
-    if metric not in scores:
-        return None
-    ours = _with_uncertain_labels(model)
-    theirs = _with_uncertain_labels(rival)
+    rarer = model.rarer_label() if isinstance(model, Binary) else model.n
     factor = 1.0
-    if isinstance(ours, UncertainLabels):
-        factor = reliability(ours.labels, np.ones((1, ours.n))).item()
-        if np.isnan(factor):
+    share = None
+    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
+        metric = next(iter(model.outcomes))
+        share = model.share
+        differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
+        rarer = int(np.count_nonzero(differences))
+        ahead = _over_all_queries(metric, differences, share, resamples)
+    else:
+        ours = _with_uncertain_labels(model)
+        if isinstance(ours, UncertainLabels):
+            factor = reliability(ours.labels, np.ones((1, ours.n))).item()
+        if metric not in model.scores() or np.isnan(factor):
             return None
-    return Gain(
-        metric=metric,
-        before=rival.scores()[metric],
-        after=scores[metric],
-        ahead=compare(ours, theirs, resamples).get(metric, EVEN),
-        reliability=factor,
-        pairs=model.n,
-        rarer=model.rarer_label() if isinstance(model, Binary) else model.n,
-        level=resamples.level,
-    )
+        compared = compare(ours, _with_uncertain_labels(rival), resamples)
+        ahead = compared.get(metric, EVEN)
+    before = rival.scores()[metric]
+    after = model.scores()[metric]
+    n = model.n
+    level = resamples.level
+    return Gain(metric, before, after, ahead, factor, n, rarer, share, level=level)
 
 
 def _with_uncertain_labels(metrics: Metrics) -> Metrics:
@@ -231,26 +231,13 @@ def _with_uncertain_labels(metrics: Metrics) -> Metrics:
     return UncertainLabels(metrics.cosines, probabilities)
 
 
-def _search_gain(
-    model: SearchMetrics, rival: SearchMetrics, resamples: Resampling
-) -> Gain:
+def _over_all_queries(
+    metric: str, differences: ndarray, share: float | None, resamples: Resampling
+) -> Comparison:
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
-    metric = next(iter(model.outcomes))
-    differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
-    share = 1 if model.share is None else model.share
-    over_all = MeanMetrics({metric: differences * share})
+    over_all = MeanMetrics({metric: differences * (1 if share is None else share)})
     interval = intervals(over_all, resamples)[metric]
-    return Gain(
-        metric=metric,
-        before=rival.scores()[metric],
-        after=model.scores()[metric],
-        ahead=Comparison(over_all.scores()[metric], interval, float("nan")),
-        reliability=1.0,
-        pairs=model.n,
-        rarer=int(np.count_nonzero(differences)),
-        share=model.share,
-        level=resamples.level,
-    )
+    return Comparison(over_all.scores()[metric], interval, float("nan"))
 
 
 @dataclass(frozen=True)

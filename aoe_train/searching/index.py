@@ -218,9 +218,7 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: The text is blank, or the index is damaged.
         """
-        query = checked_query(
-            text, by=by, top=top, weight=weight, where=where, before=before
-        )
+        query = checked_query(text, by, top, weight, where, before)
         if query.by != "words":
             embedder = self._embedder
             if embedder is None:

@@ -59,7 +59,6 @@ class SearchQuery(NamedTuple):
 
 def checked_query(
     text: str,
-    *,
     by: str,
     top: int,
     weight: float | None,

@@ -153,14 +153,6 @@ class CandidateRanking(NamedTuple):
     scores: Scores
 
 
-class ChosenNegatives(NamedTuple):
-    """Negatives by rank, their scores, and the numbers of candidates turned down by reason."""
-
-    indices: Indices
-    scores: Scores
-    turned_down: Counter[str]
-
-
 @dataclass
 class MinedSplit:
     """The result of a split: its rows and counts."""
@@ -220,7 +212,7 @@ class _Miner:
     settings: MineSettings
     scores: Callable[[int, Indices], Scores]
     positives: Mapping[int, list[int]]
-    chosen: dict[int, ChosenNegatives] = field(default_factory=dict)
+    chosen: dict[int, CandidateRanking] = field(default_factory=dict)
     positive_scores: dict[tuple[int, int], float] = field(default_factory=dict)
     result: MinedSplit = field(default_factory=MinedSplit)
 
@@ -232,17 +224,17 @@ class _Miner:
         if self.settings.measures_positives:
             scores = self.scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
-        chosen = self._choose(anchor, rankings, excluded, min(scores))
+        chosen, turned_down = self._choose(anchor, rankings, excluded, min(scores))
         self.chosen[anchor] = chosen
+        self.result.turned_down += turned_down
         estimate = self.result.estimate
-        self.result.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self.positive_scores[anchor, positive] = score
             seen = [
                 known.seen_by_row(anchor, positive, ranking.indices)
                 for ranking in rankings
             ]
-            negatives = self._choose(anchor, rankings, seen, score).indices
+            (negatives, _), _ = self._choose(anchor, rankings, seen, score)
             is_false = known.belong_together(anchor, negatives)
             estimate["mined"] += len(negatives)
             estimate["positives"] += int(is_false.sum())
@@ -255,7 +247,8 @@ class _Miner:
         rankings: Sequence[CandidateRanking],
         excluded: Sequence[Mask],
         positive_score: float,
-    ) -> ChosenNegatives:
+    ) -> tuple[CandidateRanking, Counter[str]]:
+        """The negatives of a text, and the numbers of candidates turned down by reason."""
         low, high = self.settings.window
         windows = []
         counts = Counter[str]()
@@ -281,7 +274,7 @@ class _Miner:
             counts[reason] += int((fits & turned_down).sum())
             fits &= ~turned_down
         kept = self._sample(text, indices, np.flatnonzero(fits))
-        return ChosenNegatives(indices[kept], scores[kept], counts)
+        return CandidateRanking(indices[kept], scores[kept]), counts
 
     def _alternate(
         self, text: int, windows: Sequence[CandidateRanking]

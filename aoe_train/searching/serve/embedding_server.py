@@ -223,11 +223,11 @@ class EmbeddingServer(HttpServer):
         batcher = self._batchers[request.index]
         query = checked_query(
             request.text,
-            by=request.by,
-            top=request.top,
-            weight=request.weight,
-            where=request.where,
-            before=request.before,
+            request.by,
+            request.top,
+            request.weight,
+            request.where,
+            request.before,
         )
         if query.by != "words":
             prompt = batcher.model.prompts.query
