@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -87,21 +87,21 @@ def comparisons(
 def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
     tasks = next(iter(scores.values()))
-    columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
+    most = _MAX_COLUMNS if len(tasks) == 1 else 1
     gains = {}  # only of judged candidates, which have one task
     for model, by_task in scores.items():
         for score in by_task.values():
             if score.gain:
                 gains[model] = score.gain
 
-    headings = ["model", *map(str, columns)]
+    headings = ["model", *_first_metrics(tasks, most)]
     if gains:
         level = next(iter(gains.values())).level_note
         headings.append(f"difference on all queries{level}")
     table = _result_table(title, headings)
 
     for model, by_task in scores.items():
-        cells: list[Cell] = [column.cell(by_task) for column in columns]
+        cells: list[Cell] = [*_first_metrics(by_task, most).values()]
         if gains:
             cells.append(_difference(gains[model].ahead if model in gains else None))
         table.add_row(model, *cells)
@@ -139,8 +139,6 @@ def by_size(
     title: str,
 ) -> ResultTable:
     """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
-    tasks = next(iter(scores.values()))
-    columns = _first_metrics(tasks, 1)
     has_models = len({size.model for size in sizes.values()}) > 1
 
     rows = []
@@ -148,8 +146,8 @@ def by_size(
         row: dict[str, Cell] = size_fields(sizes[key])
         if not has_models:
             del row["model"]
-        row |= {str(column): column.cell(by_task) for column in columns}
-        if len(columns) > 1:
+        row |= _first_metrics(by_task, 1)
+        if len(by_task) > 1:
             row["mean"] = _times_100(next(iter(mean_figures(by_task).values()), None))
         rows.append(row)
 
@@ -166,27 +164,13 @@ def size_fields(size: VectorSize) -> dict[str, Any]:
     return {"model": size.model, **layers, **figures}
 
 
-class _Column(NamedTuple):
-    """A metric of a task."""
-
-    task: str
-    metric: str
-
-    def __str__(self) -> str:
-        return f"{self.task}, {self.metric}"
-
-    def cell(self, by_task: Scores) -> str:
-        """The score and its interval."""
-        return _cell(by_task[self.task].result, self.metric)
-
-
-def _first_metrics(tasks: Scores, most: int) -> list[_Column]:
-    """The first metrics of each task."""
-    return [
-        _Column(task, metric)
-        for task, score in tasks.items()
-        for metric in islice(score.result.scores, most)
-    ]
+def _first_metrics(by_task: Scores, most: int) -> dict[str, str]:
+    """The first scores of each task with their intervals, by task and metric."""
+    cells = {}
+    for task, score in by_task.items():
+        for metric in islice(score.result.scores, most):
+            cells[f"{task}, {metric}"] = _cell(score.result, metric)
+    return cells
 
 
 def mean_figures(scores: Scores) -> dict[str, float]:

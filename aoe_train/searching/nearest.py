@@ -215,16 +215,10 @@ class _Pairs(NamedTuple):
         return _Pairs(*(column[indices] for column in self))
 
 
+_Block = tuple[int, ndarray, _Pairs]
+"""The number of finished texts, each text as often as it has neighbours, and the similar pairs."""
 _NO_TEXTS = np.empty(0, np.int64)
 _NO_PAIRS = _Pairs(_NO_TEXTS, _NO_TEXTS, np.empty(0, np.float32))
-
-
-class _Block(NamedTuple):
-    """Similar pairs of some texts."""
-
-    finished: int  # number of texts
-    texts: ndarray  # each text, as often as it has neighbours
-    pairs: _Pairs
 
 
 @dataclass(frozen=True)
@@ -281,13 +275,13 @@ class TextComparison:
         counts = np.zeros(total, np.int64)
         buffer = [_NO_PAIRS]  # the kept pairs, then new ones
         num_new = 0
-        for block in blocks:
-            show(Progress("compare texts", block.finished, total))
-            if not len(block.texts):
+        for finished, texts, pairs in blocks:
+            show(Progress("compare texts", finished, total))
+            if not len(texts):
                 continue
-            np.add.at(counts, block.texts, 1)
-            buffer.append(block.pairs)
-            num_new += len(block.pairs.cosine)
+            np.add.at(counts, texts, 1)
+            buffer.append(pairs)
+            num_new += len(pairs.cosine)
             if num_new > len(buffer[0].cosine) + _BUFFERED_PAIRS:
                 buffer = [_nearest_of_each(buffer, neighbours, within=self.within)]
                 num_new = 0
@@ -321,7 +315,7 @@ class TextComparison:
                 texts = pairs.first
                 if self.within:
                     texts = np.concatenate([pairs.first, pairs.second])
-                yield _Block(start + len(block), texts, pairs)
+                yield start + len(block), texts, pairs
 
     def _search_neighbours(
         self, min_cosine: float, neighbours: int
@@ -342,7 +336,7 @@ class TextComparison:
             if self.within:
                 first, second = np.sort([first, second], axis=0)
             pairs = _Pairs(first, second, nearest.scores[is_similar])
-            yield _Block(start + len(block), texts, pairs)
+            yield start + len(block), texts, pairs
 
     def _query_blocks(self) -> Iterator[tuple[int, ndarray]]:
         """The vectors of `queries` in blocks, with the index of the first one."""
