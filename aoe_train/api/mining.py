@@ -376,10 +376,9 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
     seed = argument("seed", request.seed, NonNegativeInt)
     top = argument("top", request.top, Annotated[int, Field(ge=1, le=100)])
     names = dict.fromkeys(between_commas(request.purpose))
-    purposes = [argument("purpose", name, Purpose) for name in names]
-    models: list[str | Path | Encoder] = as_list(request.model)
-    if request.model is None:
-        models = ["minilm"]
+    purposes = argument("purpose", [*names], list[Purpose])
+    model = "minilm" if request.model is None else request.model
+    models: list[str | Path | Encoder] = as_list(model)
     if not models:
         raise ConfigError("--model: found an empty list, expected at least one model")
     say = notes(request.progress)
