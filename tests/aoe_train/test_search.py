@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from aoe_train.searching.ranking import num_candidates
 from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
@@ -102,18 +101,6 @@ def test_a_key_of_excluded_rows_is_searched_like_another_text(bert, out):
         hits = open_index(out).search("boat", by=by, where={"is_new": 0})
         found[by] = [hit.place for hit in hits]
     assert found["both"] == found["model"] != sorted(found["model"])
-
-
-@table(
-    """
-    by, top, count
-    model | 60 | 60
-    both | 10 | 200
-    both | 60 | 240
-    """,
-)
-def test_more_hits_are_chosen_among_more_candidates(by, top, count):
-    assert num_candidates(by, top) == count
 
 
 @table(
