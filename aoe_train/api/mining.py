@@ -85,20 +85,6 @@ class Mined(Printed):
             counts.add_row(
                 name, split["rows"], split["negatives"], split["rows_with_fewer"]
             )
-        counts.caption = "; ".join(self._notes())
-        return counts
-
-    def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to train on the rows, unless only a few are left."""
-        from pairkit.dataset.making.made import FEW_ROWS
-        from pairkit.similarity.languages import train_command
-
-        rows = sum(split["rows"] for split in self.statistics["splits"].values())
-        if self.out is None or rows < FEW_ROWS:
-            return []
-        return [("train with the negatives", train_command(self.out))]
-
-    def _notes(self) -> list[str]:
         notes = []
         for key in ("dropped_rows", "turned_down_candidates"):
             reasons = self.statistics[key]
@@ -112,7 +98,18 @@ class Mined(Printed):
                 f" {estimate['mined']:,} ({estimate['share']:.2%});"
                 f" {estimate['share_where_known']:.2%} where anchors have further positives"
             )
-        return notes
+        counts.caption = "; ".join(notes)
+        return counts
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to train on the rows, unless only a few are left."""
+        from pairkit.dataset.making.made import FEW_ROWS
+        from pairkit.similarity.languages import train_command
+
+        rows = sum(split["rows"] for split in self.statistics["splits"].values())
+        if self.out is None or rows < FEW_ROWS:
+            return []
+        return [("train with the negatives", train_command(self.out))]
 
 
 class MineRequest(
