@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,6 +80,7 @@ def export(request: ExportRequest) -> Exported:
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
+    from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
@@ -102,13 +104,17 @@ def export(request: ExportRequest) -> Exported:
 
     with Display(request.progress) as show:
         prompt = request.default_prompt
-        encoder = _load(model, request.layers, show, prompt)
+        load = partial(
+            Encoder.load, device="cpu", precision="fp32", layers=request.layers
+        )
+        with stage(f"load {model}", show):
+            encoder = load(model, default_prompt_name=prompt)
         source = find_folder(model)
         merged = False
         if interpolate is not None:
             original = request.backbone or exporting.backbone_of(model, source)
-            backbone = _load(original, request.layers, show)
-            merged = exporting.mix(encoder, backbone, interpolate)
+            with stage(f"load {original}", show):
+                merged = exporting.mix(encoder, load(original), interpolate)
         made_of = {
             "model": digest_of(encoder.identity()),
             "format": export_format,
@@ -135,24 +141,6 @@ def export(request: ExportRequest) -> Exported:
             merged=merged,
             keep_card=all(change is None for change in changes),
             made_of=made_of,
-        )
-
-
-def _load(
-    model: str | Path,
-    layers: int | None,
-    show: Listener,
-    default_prompt: str | None = None,
-) -> Encoder:
-    from aoe_train.model.encoder import Encoder
-
-    with stage(f"load {model}", show):
-        return Encoder.load(
-            model,
-            device="cpu",
-            precision="fp32",
-            layers=layers,
-            default_prompt_name=default_prompt,
         )
 
 

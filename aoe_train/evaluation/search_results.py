@@ -1,4 +1,4 @@
-"""Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
+"""Search as a task: whether judged results, positives, relevant documents, or texts of one group come first.
 
 `aoe sample-pairs --queries` draws queries on which candidates differ, so metrics are of these queries. All
 other queries have equal results, so the gain over all queries is the gain here times the share of these. The

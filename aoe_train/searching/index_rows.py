@@ -1,4 +1,4 @@
-"""The rows and texts of an index, and its files.
+"""The rows of an index, of a table or the chunks of documents, and its files.
 
 | file | content |
 |---|---|
