@@ -151,7 +151,7 @@ class Trained(CommandResult):
     dev: float | None
     dev_before: float | None
     dev_metric: str | None
-    dev_sets: Mapping[str, dict[str, Any]]
+    dev_sets: dict[str, dict[str, Any]]
     gain: Gain | None
     kept: str
     history: list[dict[str, Any]]
