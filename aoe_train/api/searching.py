@@ -231,15 +231,12 @@ def search(
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
         DataError: A blank text, or a damaged index.
     """
-    from aoe_train.searching.ranking import checked_ranking, conditions
+    from aoe_train.searching.ranking import checked_query
 
-    words_only = checked_ranking(by, top, weight) == "words"
-    where = conditions("where", where)
-    before = conditions("before", before)
-    search_index = open_index(folder, model=model, words_only=words_only)
-    return search_index.search(
-        text, top=top, where=where, before=before, by=by, weight=weight
-    )
+    query = checked_query(text, by, top, weight, where, before)
+    search_index = open_index(folder, model=model, words_only=query.by == "words")
+    (hits,) = search_index.search_together([query])
+    return hits
 
 
 @options()

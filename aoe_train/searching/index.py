@@ -219,22 +219,14 @@ class SearchIndex:
             DataError: The text is blank, or the index is damaged.
         """
         query = checked_query(text, by, top, weight, where, before)
-        if query.by != "words":
-            embedder = self._embedder
-            if embedder is None:
-                raise ConfigError(
-                    f"{self.folder}: opened without its model; search by words, or open it with its model"
-                )
-            (vector,) = embedder.encode([query.text], embedder.prompts.query)
-            query = query._replace(vector=vector)
         (hits,) = self.search_together([query])
         return hits
 
     def search_together(self, queries: Sequence[SearchQuery]) -> list[SearchHits]:
-        """The hits of several queries, in one pass over the index.
+        """The hits of several queries, in one pass over the index; texts without a vector are encoded.
 
         Raises:
-            ConfigError: Unknown column.
+            ConfigError: Unknown column, or the index was opened without its model.
             DataError: The index is damaged.
         """
         resolved = []
@@ -243,11 +235,21 @@ class SearchIndex:
             keyed = self._places_of_key.get(query.text.strip().lower(), [])
             if keyed and rows is not None:
                 keyed = np.intersect1d(keyed, rows).tolist()
-            vector = query.vector
-            if vector is not None:
-                (vector,) = self._transformed(vector[None])
+            vector = None if query.by == "words" else self._query_vector(query)
             resolved.append(query._replace(vector=vector, allowed=rows, keyed=keyed))
         return list(map(self._hits, self.ranker.ranked(resolved)))
+
+    def _query_vector(self, query: SearchQuery) -> np.ndarray:
+        """The vector to search with, of length 1."""
+        vector = query.vector
+        if vector is None:
+            embedder = self._embedder
+            if embedder is None:
+                raise ConfigError(
+                    f"{self.folder}: opened without its model; search by words, or open it with its model"
+                )
+            (vector,) = embedder.encode([query.text], embedder.prompts.query)
+        return self._transformed(vector[None]).reshape(-1)
 
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:

@@ -44,7 +44,8 @@ class SearchQuery(NamedTuple):
     """The checked arguments of `SearchIndex.search`, and the rows that they select in an index."""
 
     text: str
-    vector: Float[ndarray, " dim"] | None  # None by words
+    # The model's vector; None by words, or if the text is to be encoded.
+    vector: Float[ndarray, " dim"] | None
     top: int
     by: By
     weight: float | None = None  # of vectors; None for the index's own
