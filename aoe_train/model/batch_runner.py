@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from aoe_train.model.device import keep_freed_memory, one_thread, upload
+from aoe_train.model.device import one_thread, upload
 from aoe_train.model.text_model import TextModel
 from aoe_train.model.tokenised import TokenStore
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
-from pairkit.base.system.machine import is_out_of_memory
+from pairkit.base.system.machine import is_out_of_memory, keep_freed_memory
 
 TOKENS_ACCELERATOR = 65_536  # per batch
 # Most tokens have more characters, so slices of texts with this many have about a batch's tokens.

@@ -23,7 +23,6 @@ from aoe_train.model.backbones.changes import (
     merge_lora,
     train_top_layers,
 )
-from aoe_train.model.device import keep_freed_memory
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
@@ -41,6 +40,7 @@ from aoe_train.training.pair_model import PairModel, TextObjective
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
+from pairkit.base.system.machine import keep_freed_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
