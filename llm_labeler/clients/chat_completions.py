@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_thought
 from llm_labeler.records import (
     MAX_TOKENS,
     Ask,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_thought
 from llm_labeler.records import (
     VOTES,
     Ask,

@@ -11,13 +11,10 @@ from typing import Any
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
-from llm_labeler.parsing.phrases import CORRECTS
-from llm_labeler.parsing.scripts import is_translation
+from llm_labeler.parsing.phrases import CORRECTS, why_no_sentence
 from llm_labeler.parsing.sentence import refine
-from llm_labeler.parsing.source_text import SourceText, has_words, tidy
-from llm_labeler.parsing.special_tokens import split_thought
-from llm_labeler.parsing.turns import split_turns
-from llm_labeler.parsing.wording import why_no_sentence
+from llm_labeler.parsing.source_text import SourceText, has_words, is_translation, tidy
+from llm_labeler.parsing.turns import split_thought, split_turns
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from unicodedata import category
 
-from llm_labeler.parsing.scripts import (
+from llm_labeler.parsing.source_text import (
     UNSPACED,
     count_differing_words,
     fold,

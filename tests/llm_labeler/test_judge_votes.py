@@ -6,7 +6,7 @@ import random
 import polars as pl
 
 import llm_labeler
-from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_thought
 from tests.support.llm import Options, reply, serve
 from tests.support.shorthand import module_fixture, parametrize, text_table
 
