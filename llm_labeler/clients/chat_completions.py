@@ -22,8 +22,7 @@ from llm_labeler.records import (
     TokenUsage,
     ending_of,
 )
-from llm_labeler.settings.llms import LlmSettings
-from llm_labeler.settings.providers import LIMIT_NAMES
+from llm_labeler.settings.llms import LIMIT_NAMES, LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line

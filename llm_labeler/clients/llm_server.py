@@ -19,8 +19,7 @@ from llm_labeler.clients.chat_completions import (
 )
 from llm_labeler.clients.llms import Provider
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
-from llm_labeler.settings.llms import LlmSettings
-from llm_labeler.settings.providers import PROVIDERS
+from llm_labeler.settings.llms import PROVIDERS, LlmSettings
 from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.channel import Channel, ServerConnection
 from pairkit.base.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable

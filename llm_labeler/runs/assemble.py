@@ -20,13 +20,13 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.judging.ensemble import Judges, label
 from llm_labeler.records import LabelledPair, Text
 from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
-from llm_labeler.runs.notes import Notes, QualityWarnings
 from llm_labeler.runs.questions_and_votes import (
     GenerationTask,
     ScreenedTexts,
     TextCandidates,
 )
-from llm_labeler.runs.run_result import AskSummary, Labelled
+from llm_labeler.runs.run_report import QualityWarnings
+from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
 from llm_labeler.settings import AGGREGATIONS, TextSplitSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_unit

@@ -16,19 +16,14 @@ import polars as pl
 
 from llm_labeler.clients.llms import Provider, build_all, parameters_of
 from llm_labeler.dataset.dataset_rows import VOTES
-from llm_labeler.dataset.existing_pairs import (
-    GIVEN,
-    PAIR,
-    ExistingPairs,
-    read_existing_pairs,
-)
 from llm_labeler.dataset.label_card import CARD_TEXTS
+from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
-from llm_labeler.runs.arguments import LabelCall
 from llm_labeler.runs.asking import (
     AskSession,
+    LabelCall,
     ask_judges,
     open_session,
     refuse_unanswered,

@@ -1,9 +1,9 @@
-"""`label report` and `label show`: yield, cost and drop reasons by LLM, and the details of one sentence."""
+"""`label report` and `label show`: yield, cost, drop reasons and warnings by LLM; the details of one sentence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
+from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.records import (
     POLARITIES,
     Failure,
     LabelledPair,
+    Proposal,
     StoredAnswer,
     Text,
 )
@@ -26,18 +28,99 @@ from llm_labeler.runs.label_folder import (
     load_run,
     read_private,
 )
-from llm_labeler.runs.notes import QualityWarnings
 from llm_labeler.runs.questions_and_votes import (
     ScreenedTexts,
     TextCandidates,
     screen_texts,
 )
+from llm_labeler.settings import LabelSettings
+from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import DataError
 
 _MEANINGS = {**FILTER_REASONS, **ANSWER_REASONS}  # of reasons to drop a proposal
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
+_MIN_COUNT = 3  # fewer cases give no warning
+_MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
+
+
+class QualityWarnings:
+    """Counts proposals and answers by LLM, and derives warnings from the counts."""
+
+    def __init__(self, settings: LabelSettings) -> None:
+        self._settings = settings
+        self._counts: dict[str, Counter[str]] = {}  # by LLM
+
+    def add(
+        self, text: str, proposals: Iterable[Proposal], answers: Counter[str]
+    ) -> None:
+        """Count one text's proposals, and the number of answers by LLM."""
+        for llm, number in answers.items():
+            self._counts.setdefault(llm, Counter())["answers"] += number
+        for proposal in proposals:
+            counts = self._counts.setdefault(proposal.llm, Counter())
+            is_kept = proposal.reason is None
+            is_positive = is_kept and proposal.polarity == "positive"
+            is_unlike = is_positive and shared(proposal.candidate, text) < _MIN_SHARED
+            counts["positives"] += is_positive
+            counts["on_topic"] += is_kept and not is_unlike
+            counts["off_topic"] += is_unlike or proposal.reason in OFF_TOPIC
+            counts["limit_spent"] += proposal.reason == "limit_spent"
+            counts["empty"] += proposal.reason == "empty_answer"
+            is_copy = proposal.reason in COPIES
+            if proposal.polarity == "negative" and (is_kept or is_copy):
+                counts["negatives"] += 1
+                counts["copies"] += is_copy
+
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings, one line each, sorted by LLM."""
+        lines = []
+        for llm, counts in sorted(self._counts.items()):
+            if self._settings.llm[llm].is_rules:
+                warnings = self._of_rules(counts)
+            else:
+                warnings = self._of_llm(llm, counts)
+            lines += [f"{llm}: {warning}" for warning in warnings]
+        return tuple(lines)
+
+    def _of_rules(self, counts: Counter[str]) -> Iterator[str]:
+        if "positive" in self._settings.prompt.polarities and not counts["positives"]:
+            yield "no positives; its rules fit few sentences, all English: use an LLM"
+
+    def _of_llm(self, llm: str, counts: Counter[str]) -> Iterator[str]:
+        off_topic = counts["off_topic"]
+        judged = off_topic + counts["on_topic"]
+        if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
+            yield (
+                f"{off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
+                f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
+                " of rewriting them: look at some with `label show`, and try --prompt=hardened"
+            )
+        copies = counts["copies"]
+        negatives = counts["negatives"]
+        if copies >= _MIN_COUNT and 2 * copies > negatives:
+            yield (
+                f"{copies:,} of {negatives:,} negatives repeat their texts"
+                f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
+                " and use a larger model, or let other LLMs judge with --aggregation=vote"
+            )
+        answers = counts["answers"]
+        empty = counts["empty"]
+        if empty >= _MIN_COUNT and 2 * empty >= answers:
+            remedy = "another model"
+            if self._settings.llm[llm].kind != FUNCTION:
+                remedy = f"llm.{llm}.structured=off, or another model"
+            yield (
+                f"{empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
+                f" and try {remedy}"
+            )
+        spent = counts["limit_spent"]
+        if spent >= _MIN_COUNT and 2 * spent > answers:
+            yield (
+                f"{spent:,} of {answers:,} answers reached the token limit before they began, usually"
+                f" by reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
+            )
 
 
 @dataclass(slots=True)

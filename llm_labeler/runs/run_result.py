@@ -1,4 +1,4 @@
-"""The results of runs: counts, spending, failures and next steps."""
+"""The results of runs: notes, counts, spending, failures and next steps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,27 @@ from typing import Any
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import Judges
 from llm_labeler.records import format_counts
+from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import PairkitError, RemoteError
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.languages import train_command
 
 _MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
+
+
+class Notes(list[str]):
+    """The notes of a run; they are also printed if progress is shown."""
+
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, note: str) -> None:
+        """Keep a note, and print it."""
+        self.append(spoken(note))
+        say(note, quiet=self._is_quiet)
 
 
 @dataclass(frozen=True, slots=True)
