@@ -16,10 +16,9 @@ import polars as pl
 
 from llm_labeler.dataset.dataset_rows import DatasetRows
 from llm_labeler.dataset.label_card import write
-from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.judging.ensemble import Judges, label
-from llm_labeler.records import LabelledPair, Text
-from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
+from llm_labeler.records import LabelledPair
+from llm_labeler.runs.label_folder import CANDIDATES_FILE
 from llm_labeler.runs.questions_and_votes import (
     GenerationTask,
     ScreenedTexts,
@@ -43,19 +42,9 @@ _MAX_HELD_OUT = 10
 _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A run with its stored answers."""
-
-    store: AnswerStore
-    record: RunRecord
-    texts: Sequence[Text]
-    screened: ScreenedTexts
-    work: Path
-
-
 def assemble(
-    run: StoredRun,
+    screened: ScreenedTexts,
+    work: Path,
     out: Path,
     asked: AskSummary,
     notes: Notes,
@@ -64,12 +53,12 @@ def assemble(
     show: Listener,
 ) -> Labelled:
     """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
-    settings = run.record.settings
+    settings = screened.record.settings
     # Before the pairs are labelled, as `weighted` needs all votes.
-    judges = run.screened.judges()
-    collected = _collect(run, judges, show)
-    collected.rows.write_candidates(run.work / CANDIDATES_FILE)
-    dropped = _dropped(run, collected)
+    judges = screened.judges()
+    collected = _collect(screened, judges, show)
+    collected.rows.write_candidates(work / CANDIDATES_FILE)
+    dropped = _dropped(screened, collected)
     warnings = collected.quality.warnings()
     statistics = {
         "texts": len(collected.ids),
@@ -84,21 +73,21 @@ def assemble(
     statistics = write(
         out,
         collected.rows,
-        _splits(run, collected),
+        _splits(screened, collected),
         graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
         statistics=statistics,
-        run=run.record.run_json(),
+        run=screened.record.run_json(),
     )
     for warning in warnings:
         notes.add(f"warning: {warning}")
     return Labelled(
         out=out,
-        work=run.work,
+        work=work,
         statistics=statistics,
         judges=judges,
         asked=asked,
         dropped={**dropped, **collected.rows.dropped},
-        spent_in_all=run.store.spent(),
+        spent_in_all=screened.store.spent(),
         seconds=time.monotonic() - started,
         messages=tuple(notes),
     )
@@ -130,9 +119,11 @@ class _Collected:
         self.dropped["not_judged"] += text.unjudged
 
 
-def _collect(run: StoredRun, judges: Judges | None, show: Listener) -> _Collected:
-    settings = run.record.settings
-    ids = sorted(text.text_id for text in run.texts)
+def _collect(
+    screened: ScreenedTexts, judges: Judges | None, show: Listener
+) -> _Collected:
+    settings = screened.record.settings
+    ids = sorted(screened.by_id)
     has_triplets = settings.labelling.makes_triplets
     collected = _Collected(
         ids=ids,
@@ -142,7 +133,7 @@ def _collect(run: StoredRun, judges: Judges | None, show: Listener) -> _Collecte
         quality=QualityWarnings(settings),
         text_indices=array("i", range(len(ids))),
     )
-    for number, text in enumerate(run.screened.with_votes()):
+    for number, text in enumerate(screened.with_votes()):
         if not number % _REPORT_EVERY:
             show(Progress("making pairs", number, len(ids)))
         pairs = label(text.candidates, text.votes, settings.ensemble, judges)
@@ -151,13 +142,13 @@ def _collect(run: StoredRun, judges: Judges | None, show: Listener) -> _Collecte
     return collected
 
 
-def _splits(run: StoredRun, collected: _Collected) -> Mapping[str, str]:
+def _splits(screened: ScreenedTexts, collected: _Collected) -> Mapping[str, str]:
     """The split of each text, by its id."""
-    settings = run.record.settings
-    by_id = sorted(run.texts, key=lambda text: text.text_id)
+    settings = screened.record.settings
+    texts = [screened.by_id[text_id] for text_id in collected.ids]
     splits = split_texts(
         collected.ids,
-        collected.rows.sentences(by_id),
+        collected.rows.sentences(texts),
         np.array(collected.text_indices),
         settings.split,
         settings.seed,
@@ -222,15 +213,15 @@ def _assign_splits(
     return splits
 
 
-def _dropped(run: StoredRun, collected: _Collected) -> dict[str, int]:
+def _dropped(screened: ScreenedTexts, collected: _Collected) -> dict[str, int]:
     """Unused rows, dropped proposals and unanswered questions, by reason."""
     counts = Counter(collected.dropped)
-    for reason, count in run.record.dropped_texts.items():
+    for reason, count in screened.record.dropped_texts.items():
         counts[f"text_{reason}"] = count
-    task = GenerationTask(run.record)
-    proposers = run.record.settings.proposers
-    questions = len(run.texts) * sum(map(task.questions_per_text, proposers))
-    failures = run.store.failures()
+    task = GenerationTask(screened.record)
+    proposers = screened.record.settings.proposers
+    questions = len(collected.ids) * sum(map(task.questions_per_text, proposers))
+    failures = screened.store.failures()
     rejected = sum(f.final and task.is_of_run(f.key) for f in failures)
     counts["answer_rejected"] = rejected
     counts["not_answered"] = questions - collected.answers - rejected

@@ -22,7 +22,7 @@ from llm_labeler.runs.asking import (
     refuse_unanswered,
     remote_llms,
 )
-from llm_labeler.runs.assemble import StoredRun, assemble
+from llm_labeler.runs.assemble import assemble
 from llm_labeler.runs.label_folder import (
     IN_USE,
     STORE_FILE,
@@ -282,10 +282,15 @@ def generate(call: LabelCall) -> Labelled:
         stopped = _stopped(asked, call)
         if stopped:
             notes.add(f"{stopped}; the dataset has the answers so far")
-        stored = StoredRun(store, record, texts.texts, screened, call.work)
         try:
             return assemble(
-                stored, call.out, asked, notes, started=start, show=session.show
+                screened,
+                call.work,
+                call.out,
+                asked,
+                notes,
+                started=start,
+                show=session.show,
             )
         except DataError as error:
             if not stopped:
@@ -361,9 +366,10 @@ def parse(
         Display(progress) as show,
     ):
         screened = ScreenedTexts(store, record, texts, recorded)
-        stored = StoredRun(store, record, texts, screened, work)
         notes = Notes(progress)
-        return assemble(stored, out, AskSummary(), notes, started=start, show=show)
+        return assemble(
+            screened, work, out, AskSummary(), notes, started=start, show=show
+        )
 
 
 def plan(call: LabelCall) -> Plan:

@@ -226,18 +226,16 @@ class ScreenedTexts:
         texts: Iterable[Text],
         asked: RunRecord | None = None,
     ) -> None:
-        self._store = store
-        self._record = record
+        self.store = store
+        self.record = record
+        self.by_id = {text.text_id: text for text in texts}
         self._judges = record.settings.judges
         self._asked = asked if asked and self._judges else record
-        self._by_id = {text.text_id: text for text in texts}
         self.restart()
 
     def restart(self) -> None:
         """Read the answers again, as there are new ones."""
-        self._screened = screen_texts(
-            self._store, self._record, self._by_id, self._asked
-        )
+        self._screened = screen_texts(self.store, self.record, self.by_id, self._asked)
         self._cache: list[TextCandidates] | None = [] if self._judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
@@ -255,7 +253,7 @@ class ScreenedTexts:
     def with_votes(self) -> Iterator[TextCandidates]:
         """Each text with the judges' votes."""
         for text in self:
-            add_votes(text, self._judges, self._store, self._asked)
+            add_votes(text, self._judges, self.store, self._asked)
             yield text
 
     def judges(self) -> Judges | None:
@@ -264,7 +262,7 @@ class ScreenedTexts:
             return None
         by_candidate = (text.votes.values() for text in self.with_votes())
         votes = chain.from_iterable(chain.from_iterable(by_candidate))
-        return fit_judges(votes, self._record.settings.ensemble)
+        return fit_judges(votes, self.record.settings.ensemble)
 
 
 def add_votes(
