@@ -73,6 +73,11 @@ class AskKey:
     prompt_hash: str  # of template and size; for judges, of the whole prompt
     parameters: str  # hash of the other things that affect the answer: model, server, temperature, …
 
+    @property
+    def polarity(self) -> Polarity:
+        """The polarity of the requested sentences, unless it is a question to a judge."""
+        return "positive" if self.task == "positive" else "negative"
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:

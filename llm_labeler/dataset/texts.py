@@ -234,7 +234,8 @@ class ExistingPairs:
     """The pairs of a dataset, without repeats within a split."""
 
     name: str
-    splits: Mapping[str, pl.DataFrame]
+    splits: tuple[str, ...]
+    rows: pl.DataFrame  # of all splits
     by_text: Mapping[Text, tuple[Candidate, ...]]
     half: float  # labels from here on mean the same
     dropped: Mapping[str, int]
@@ -242,10 +243,9 @@ class ExistingPairs:
     @property
     def sha256(self) -> str:
         """Hex SHA-256 of the pairs and their labels in order."""
+        rows = self.rows.select("split", "text1", "text2", GIVEN).iter_rows()
         return digest(
-            "\x1f".join((split, *map(str, row))).encode("utf-8", "surrogatepass")
-            for split, rows in self.splits.items()
-            for row in rows.select("text1", "text2", GIVEN).iter_rows()
+            "\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") for row in rows
         )
 
 
@@ -259,67 +259,60 @@ def read_existing_pairs(
     """Read the usable pairs of a dataset."""
     dataset = read_pairs(source, columns, rules)
     highest = max(dataset.rows["label"], default=0.0)
-    dropped: Counter[str] = Counter()
-    splits = {}
-    left = settings.limit
-    for split, rows in dataset.splits.items():
-        renamed = _with_ids(rows)
-        reasons = _reasons(renamed, settings, left)
-        dropped.update(reason for reason in reasons if reason)
-        is_usable = [reason is None for reason in reasons]
-        splits[split] = _filtered(renamed.head(len(reasons)), is_usable)
-        if left is not None:
-            left -= splits[split].height
-    if not any(rows.height for rows in splits.values()):
+    rows = _with_ids(dataset.rows)
+    reasons = _reasons(rows, settings)
+    rows = rows.head(len(reasons))
+    rows = rows.filter(pl.Series(reasons, dtype=pl.String).is_null())
+    dropped = Counter(reason for reason in reasons if reason)
+    if not rows.height:
         message = "holds no pairs to judge"
         if dropped:
             message += f" ({format_counts(dropped)}; see the [input] settings)"
         raise DataError(message, path=source_name(source))
-    splits = _sample_pairs(splits, settings.draw, seed)
+    if settings.draw is not None:
+        keys = rows.select("split", PAIR).rows()
+        draw_order = partial(_draw_order, seed)
+        drawn = {*nsmallest(settings.draw, keys, key=draw_order)}
+        rows = rows.filter(pl.Series([key in drawn for key in keys]))
     name = source_name(source)
     if isinstance(source, str | Path) and Path(source).exists():
         name = Path(name).name
-    return ExistingPairs(name, splits, _by_text(splits), max(highest, 1.0) / 2, dropped)
+    splits = tuple(dataset.splits)
+    half = max(highest, 1.0) / 2
+    return ExistingPairs(name, splits, rows, _by_text(rows), half, dropped)
 
 
-def _filtered(rows: pl.DataFrame, is_kept: list[bool]) -> pl.DataFrame:
-    return rows.filter(pl.Series(is_kept, dtype=pl.Boolean))
+def _by_text(rows: pl.DataFrame) -> dict[Text, tuple[Candidate, ...]]:
+    """The second texts by first text, as candidates without a proposer; judges don't see the polarity."""
+    by_text: dict[Text, dict[str, Candidate]] = {}
+    for first, second in rows.select("text1", "text2").iter_rows():
+        text = Text.of(first, 0)
+        seconds = by_text.setdefault(text, {})
+        seconds[second] = Candidate(text.text_id, second, "positive", ())
+    return {text: tuple(seconds.values()) for text, seconds in by_text.items()}
 
 
-def _reasons(
-    rows: pl.DataFrame, settings: InputSettings, limit: int | None
-) -> list[str | None]:
+def _draw_order(seed: int, pair: tuple[str, str]) -> int:
+    return keyed_hash(seed, "draw", *pair)
+
+
+def _reasons(rows: pl.DataFrame, settings: InputSettings) -> list[str | None]:
     """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
     reasons = []
-    seen = set[str]()
-    for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
-        if len(seen) == limit:
+    seen = set[tuple[str, str]]()
+    for split, first, second, pair in rows.select(
+        "split", "text1", "text2", PAIR
+    ).iter_rows():
+        if len(seen) == settings.limit:
             break
         reason = why_unusable(first, tidy(first), settings)
         reason = reason or why_unusable(second, tidy(second), settings)
-        if reason is None and pair in seen:
+        if reason is None and (split, pair) in seen:
             reason = "repeated"
         if reason is None:
-            seen.add(pair)
+            seen.add((split, pair))
         reasons.append(reason)
     return reasons
-
-
-def _sample_pairs(
-    splits: dict[str, pl.DataFrame], count: int | None, seed: int
-) -> dict[str, pl.DataFrame]:
-    """A random sample of the pairs of all splits, in their order."""
-    if count is None:
-        return splits
-    pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
-    chosen = {
-        *nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair))
-    }
-    sample = {}
-    for split, rows in splits.items():
-        is_chosen = [(split, pair) in chosen for pair in rows[PAIR]]
-        sample[split] = _filtered(rows, is_chosen)
-    return sample
 
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
@@ -331,14 +324,3 @@ def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
         for first, second in rows.select("text1", "text2").iter_rows()
     ]
     return rows.rename({"label": GIVEN}).with_columns(pl.Series(PAIR, ids, pl.String))
-
-
-def _by_text(splits: Mapping[str, pl.DataFrame]) -> dict[Text, tuple[Candidate, ...]]:
-    """The second texts by first text, as candidates without a proposer; judges don't see the polarity."""
-    by_text: dict[Text, dict[str, Candidate]] = {}
-    for rows in splits.values():
-        for first, second in rows.select("text1", "text2").iter_rows():
-            text = Text.of(first, 0)
-            seconds = by_text.setdefault(text, {})
-            seconds.setdefault(second, Candidate(text.text_id, second, "positive", ()))
-    return {text: tuple(seconds.values()) for text, seconds in by_text.items()}

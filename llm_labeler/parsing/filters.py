@@ -363,13 +363,12 @@ def _proposals(
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
     for key, items in sorted(answers, key=_answer_order):
-        polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
-            reason = item.reason or reject_item(item, text.text, polarity, settings)
+            reason = item.reason or reject_item(item, text.text, key.polarity, settings)
             yield Proposal(
                 text_id=text.text_id,
                 llm=key.llm,
-                polarity=polarity,
+                polarity=key.polarity,
                 prompt_hash=key.prompt_hash,
                 candidate=item.text,
                 reason=reason,
@@ -379,7 +378,7 @@ def _proposals(
 
 def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:
     key, _ = answer
-    return key.llm, key.task != "positive", key.prompt_hash
+    return key.llm, key.polarity != "positive", key.prompt_hash
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:

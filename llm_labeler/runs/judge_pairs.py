@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,13 @@ from llm_labeler.clients.llms import Provider, build_all, parameters_of
 from llm_labeler.dataset.dataset_rows import VOTES
 from llm_labeler.dataset.label_card import CARD_TEXTS
 from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
-from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
+from llm_labeler.judging.ensemble import (
+    CLASSES,
+    Judges,
+    fit_judges,
+    most_probable,
+    votes_by_judge,
+)
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.asking import (
@@ -194,10 +199,7 @@ def judge_pairs(call: LabelCall, rules: LabelRules) -> JudgedPairs:
 
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
     minimum = settings.ensemble.min_confidence
-    judged = {
-        split: _judged(rows, votes, judges, pairs.half, minimum)
-        for split, rows in pairs.splits.items()
-    }
+    judged = _judged(pairs, votes, judges, minimum)
     return JudgedPairs(
         out=call.out,
         work=call.work,
@@ -271,38 +273,34 @@ def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
 
 def _write(
     call: LabelCall,
-    judged: Mapping[str, pl.DataFrame],
+    judged: pl.DataFrame,
     judges: Judges,
     pairs: ExistingPairs,
     run: Mapping[str, Any],
     endings: Mapping[str, int],
 ) -> dict[str, Any]:
-    tables = [
-        rows.with_columns(pl.lit(split).alias("split"))
-        for split, rows in judged.items()
-    ]
-    all_rows = pl.concat(tables, how="diagonal_relaxed")
-    write_parquet(call.work / ALL_FILE, all_rows, private=True)
-    contradictions = all_rows.filter("contradicts").sort(
+    write_parquet(call.work / ALL_FILE, judged, private=True)
+    contradictions = judged.filter("contradicts").sort(
         "confidence", descending=True, maintain_order=True
     )
     _write_csv(call.work / CONTRADICTIONS_FILE, contradictions)
 
-    splits = {}
-    counts = {}
-    for split, rows in judged.items():
-        decided = rows.filter(pl.col("reason").is_null())
-        verdicts = Counter(decided["judged"].to_list())
-        splits[split] = decided.drop("reason", PAIR, "contradicts")
-        counts[split] = {"pairs": decided.height, **dict(sorted(verdicts.items()))}
     dropped = Counter(pairs.dropped)
-    dropped.update(all_rows["reason"].drop_nulls())
-    if not any(rows.height for rows in splits.values()):
+    dropped.update(judged["reason"].drop_nulls())
+    decided = judged.filter(pl.col("reason").is_null())
+    if not decided.height:
         raise DataError(
             f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
             " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
             path=call.out,
         )
+    splits = {}
+    counts = {}
+    for split in pairs.splits:
+        rows = decided.filter(split=split)
+        verdicts = Counter(rows["judged"].to_list())
+        splits[split] = rows.drop("reason", PAIR, "contradicts", "split")
+        counts[split] = {"pairs": rows.height, **dict(sorted(verdicts.items()))}
     given_same = int((contradictions[GIVEN] >= pairs.half).sum())
     statistics = {
         "splits": counts,
@@ -350,34 +348,29 @@ def _decision(
     if not by_judge:
         return _PairDecision(reason="unsure" if votes else "not_judged")
     probabilities = judges.probabilities(by_judge)
-    best = max(probabilities)
-    winners = [
-        name
-        for name, probability in zip(CLASSES, probabilities, strict=True)
-        if math.isclose(probability, best, rel_tol=1e-9)
-    ]
-    if len(winners) > 1:
+    winner, best = most_probable(dict(zip(CLASSES, probabilities, strict=True)))
+    if winner is None:
         return _PairDecision(None, best, probabilities.same, "undecided")
     if best < min_confidence:
         return _PairDecision(None, best, probabilities.same, "unsure")
-    return _PairDecision(_WORDS.word(winners[0]), best, probabilities.same)
+    return _PairDecision(_WORDS.word(winner), best, probabilities.same)
 
 
 def _judged(
-    rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
+    pairs: ExistingPairs, votes: Votes, judges: Judges, min_confidence: float
 ) -> pl.DataFrame:
-    """Add the columns that the votes decide."""
+    """The pairs with the columns that the votes decide."""
     decisions = []
     votes_of_pairs = []
-    for pair in rows[PAIR]:
+    for pair in pairs.rows[PAIR]:
         pair_votes = votes.get(pair, [])
         decisions.append(_decision(pair_votes, judges, min_confidence))
         words = [(vote.judge, _WORDS.word(vote.vote)) for vote in pair_votes]
         votes_of_pairs.append([{"judge": judge, "vote": word} for judge, word in words])
     decided = pl.DataFrame(decisions, schema=_DECIDED, orient="row")
     is_same = decided["judged"] == "same"
-    contradicts = is_same != (rows[GIVEN] >= half)
-    judged = rows.with_columns(
+    contradicts = is_same != (pairs.rows[GIVEN] >= pairs.half)
+    judged = pairs.rows.with_columns(
         *decided,
         pl.Series("votes", votes_of_pairs, VOTES),
         label=is_same.cast(pl.Int64),
@@ -385,4 +378,4 @@ def _judged(
     )
     verdict = ("judged", "confidence", "probability")
     first = ("text1", "text2", "label", *verdict, GIVEN, "votes")
-    return judged.select(*first, pl.exclude(first))
+    return judged.select(*first, pl.exclude(*first, "split"), "split")

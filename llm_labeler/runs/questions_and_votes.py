@@ -6,7 +6,7 @@ Every labelling task yields candidates: sentences that are a `positive` or a `ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby, product
 from typing import Any
@@ -38,7 +38,7 @@ from llm_labeler.records import (
 )
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
-from llm_labeler.settings import FilterSettings, LabelSettings
+from llm_labeler.settings import FilterSettings
 
 _STRING = {"type": "string"}
 
@@ -123,7 +123,7 @@ class GenerationTask:
         items = [(answer.key, self._items(text, answer)) for answer in answers]
         return screen(text, items, self.settings.filters, self._reject)
 
-    def _is_hard(self, polarity: Polarity | None) -> bool:
+    def _is_hard(self, polarity: Polarity) -> bool:
         """Whether sentences of this polarity are hard negatives, which name what they change."""
         return self._labelling.has_hard_negatives and polarity == "negative"
 
@@ -145,7 +145,7 @@ class GenerationTask:
         """Parse one answer; if it has both polarities, keep the requested one."""
         reply = answer.reply
         size = self.settings.size
-        polarity = None if answer.key.task == "judge" else answer.key.task
+        polarity = answer.key.polarity
         if self._is_hard(polarity):
             return parse_hard_negatives(
                 reply.raw, text=text.text, finish=reply.finish, size=size
@@ -183,41 +183,18 @@ class TextCandidates:
     endings: Counter[str] = field(default_factory=Counter)  # of the judges' answers
 
 
-def screen_texts(
-    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], asked: RunRecord
-) -> Iterator[TextCandidates]:
-    """Parse and filter the texts that have an answer of this run, in order of text_id.
-
-    The judges were asked by the run `asked`, which may have had other filters.
-    """
-    task = GenerationTask(record)
-    asked_task = GenerationTask(asked)
-    has_same_candidates = _screening(asked.settings) == _screening(record.settings)
-    stored = store.answers(POLARITIES, texts)
-    for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
-        of_text = [*group]
-        answers = [answer for answer in of_text if task.is_of_run(answer.key)]
-        if not answers:
-            continue
-        text = texts[text_id]
-        screened = task.screen(text, answers)
-        judged = screened.candidates
-        if not has_same_candidates:
-            asked_about = [each for each in of_text if asked_task.is_of_run(each.key)]
-            judged = asked_task.screen(text, asked_about).candidates
-        by_llm = Counter(answer.key.llm for answer in answers)
-        yield TextCandidates(
-            text, screened.proposals, screened.candidates, judged, by_llm
-        )
-
-
-def _screening(settings: LabelSettings) -> tuple[object, ...]:
+def _screening(record: RunRecord) -> tuple[object, ...]:
     """What candidates depend on, of the settings that `label parse` may change."""
+    settings = record.settings
     return settings.proposers, settings.prompt.polarities, settings.filters
 
 
 class ScreenedTexts:
-    """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
+    """The texts that have an answer of a run, parsed and filtered, in order of text_id.
+
+    Several judges may iterate at once: each text is parsed only once. The judges were asked by the run `asked`,
+    which may have had other filters.
+    """
 
     def __init__(
         self,
@@ -235,7 +212,7 @@ class ScreenedTexts:
 
     def restart(self) -> None:
         """Read the answers again, as there are new ones."""
-        self._screened = screen_texts(self.store, self.record, self.by_id, self._asked)
+        self._screened = self._screen()
         self._cache: list[TextCandidates] | None = [] if self._judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
@@ -249,6 +226,27 @@ class ScreenedTexts:
                     return
                 self._cache.append(text)
             yield replace(self._cache[index], votes={}, unjudged=0)
+
+    def _screen(self) -> Iterator[TextCandidates]:
+        task = GenerationTask(self.record)
+        asked_task = GenerationTask(self._asked)
+        has_same_candidates = _screening(self._asked) == _screening(self.record)
+        stored = self.store.answers(POLARITIES, self.by_id)
+        for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
+            of_text = [*group]
+            answers = [answer for answer in of_text if task.is_of_run(answer.key)]
+            if not answers:
+                continue
+            text = self.by_id[text_id]
+            screened = task.screen(text, answers)
+            judged = screened.candidates
+            if not has_same_candidates:
+                asked = [each for each in of_text if asked_task.is_of_run(each.key)]
+                judged = asked_task.screen(text, asked).candidates
+            by_llm = Counter(answer.key.llm for answer in answers)
+            yield TextCandidates(
+                text, screened.proposals, screened.candidates, judged, by_llm
+            )
 
     def with_votes(self) -> Iterator[TextCandidates]:
         """Each text with the judges' votes."""

@@ -28,11 +28,7 @@ from llm_labeler.runs.label_folder import (
     load_run,
     read_private,
 )
-from llm_labeler.runs.questions_and_votes import (
-    ScreenedTexts,
-    TextCandidates,
-    screen_texts,
-)
+from llm_labeler.runs.questions_and_votes import ScreenedTexts, TextCandidates
 from llm_labeler.settings import LabelSettings
 from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -240,8 +236,7 @@ def report_run(work: Path) -> Report:
     quality = QualityWarnings(record.settings)
     example = ""
     with AnswerStore(work / STORE_FILE) as store:
-        by_id = {text.text_id: text for text in texts}
-        for screened in screen_texts(store, record, by_id, record):
+        for screened in ScreenedTexts(store, record, texts):
             quality.add(screened.text.text, screened.proposals, screened.answers)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
