@@ -43,7 +43,6 @@ from llm_labeler.runs.questions_and_votes import (
 )
 from llm_labeler.runs.run_result import AskSummary, RunResult, accuracy_text
 from llm_labeler.settings import LabelSettings
-from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.openai_api.channel import run_anywhere
@@ -122,21 +121,12 @@ class JudgedPairs(RunResult):
     """
 
     contradictions: Path
+    _COUNTED = ("pairs", *VERDICTS)
 
     @property
     def contradicted(self) -> int:
         """Number of labels that the judges contradict."""
         return sum(self.statistics["contradictions"].values())
-
-    def table(self) -> ResultTable:
-        """Counts by split."""
-        names = ("pairs", *VERDICTS)
-        table = ResultTable(
-            "split", *names, title=str(self.out), caption=self._caption()
-        )
-        for split, counts in self.statistics["splits"].items():
-            table.add_row(split, *(counts.get(name, 0) for name in names))
-        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to read the contradictions, if there are any."""

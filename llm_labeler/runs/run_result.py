@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import Judges
@@ -103,6 +103,7 @@ class RunResult(Printed):
     asked: AskSummary
     spent_in_all: Spending
     seconds: float
+    _COUNTED: ClassVar[tuple[str, ...]]  # columns of the table
 
     @cached_property
     def pairs(self) -> PairDataset:
@@ -119,12 +120,24 @@ class RunResult(Printed):
         """US dollars of this session; None if a price is unknown."""
         return self.asked.spent.cost
 
+    def table(self) -> ResultTable:
+        """Counts by split, with the cost as caption."""
+        table = ResultTable(
+            "split", *self._COUNTED, title=str(self.out), caption=self._caption()
+        )
+        for split, counts in self.statistics["splits"].items():
+            table.add_row(split, *(counts.get(name, 0) for name in self._COUNTED))
+        return table
+
     def tables(self) -> list[ResultTable]:
         """The judges, if there are any, and the counts."""
         tables = [self.table()]
         if self.judges:
             tables.insert(0, judges_table(self.judges))
         return tables
+
+    def _caption(self) -> str:
+        raise NotImplementedError
 
     def _calls(self) -> dict[str, Any]:
         return {
@@ -165,6 +178,7 @@ class Labelled(RunResult):
 
     dropped: Mapping[str, int]
     messages: tuple[str, ...] = ()
+    _COUNTED = ("texts", "positive", "negative", "triplets")
 
     @property
     def positives(self) -> int:
@@ -187,16 +201,6 @@ class Labelled(RunResult):
             "dropped": dict(sorted(self.dropped.items())),
             **self._calls(),
         }
-
-    def table(self) -> ResultTable:
-        """Counts by split, with the cost as caption."""
-        columns = ("texts", "positive", "negative", "triplets")
-        table = ResultTable(
-            "split", *columns, title=str(self.out), caption=self._caption()
-        )
-        for split, counts in self.statistics["splits"].items():
-            table.add_row(split, *(counts[name] for name in columns))
-        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair or all are negative."""
