@@ -22,7 +22,12 @@ from llm_labeler.records import (
     content_hash,
 )
 from llm_labeler.settings import LabelSettings
-from llm_labeler.settings.llms import FUNCTION, PRICES_AS_OF, LlmSettings
+from llm_labeler.settings.llms import (
+    BUILT_IN_LLMS,
+    FUNCTION,
+    PRICES_AS_OF,
+    LlmSettings,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -104,30 +109,42 @@ def read_arguments(
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < `flags`, by dotted keys; LLMs may be functions."""
     changes = dict(flags)
+    tree = dict(below or {})
+    tree["llm"] = dict(tree.get("llm", {}))
     entries: dict[str, LlmEntry] = {}
+    plain = set()  # names without a function or entry
     for key in ("llms", "judge.llms"):
         named = list(_named_llms(flags.get(key)))
         changes[key] = [name for name, _ in named] or None
+        plain |= {name for name, entry in named if entry is None}
         _add_entries(entries, named)
 
     functions = {}
-    tree = dict(below or {})
-    tree["llm"] = dict(tree.get("llm", {}))
     for name, entry in entries.items():
         if isinstance(entry, Mapping):
-            fields = entry
-        else:
-            functions[name] = entry
-            fields = {"kind": FUNCTION, "model": _import_path(entry)}
-            # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
-            if not is_async(entry):
-                tree["llm"][name] = {"concurrency": 1}
-        for field, value in fields.items():
-            changes[f"llm.{name}.{field}"] = value
+            changes |= {f"llm.{name}.{field}": entry[field] for field in entry}
+            continue
+        functions[name] = entry
+        changes[f"llm.{name}.model"] = _import_path(entry)
+        # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
+        concurrency = {} if is_async(entry) else {"concurrency": 1}
+        tree["llm"][name] = {"kind": FUNCTION, **concurrency}
     merged = load_settings(
         LabelSettings, changes, below=tree, config=config, settings=settings
     )
+    if "ensemble" in plain:
+        plain.update(merged.ensemble.members)
+    for name in functions:
+        is_built_in = name in plain and name in BUILT_IN_LLMS
+        if is_built_in or merged.llm[name].kind != FUNCTION:
+            raise _two_of_a_name(name)
     return merged, functions
+
+
+def _two_of_a_name(name: str) -> ConfigError:
+    return ConfigError(
+        f"llm: two LLMs are called {name}; choose another name: llm={{'mine': …}}"
+    )
 
 
 def _named_llms(llms: Any) -> Iterator[tuple[str, LlmEntry | None]]:
@@ -170,9 +187,7 @@ def _add_entries(
             )
         # The same function may propose and judge.
         if is_repeated or entries.setdefault(name, entry) != entry:
-            raise ConfigError(
-                f"llm: two LLMs are called {name}; choose another name: llm={{'mine': …}}"
-            )
+            raise _two_of_a_name(name)
 
 
 def _import_path(function: LlmFunction) -> str:
