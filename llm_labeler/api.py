@@ -204,18 +204,16 @@ def parse(
             questions.
         DataError: A damaged store, or no remaining pair.
     """
-    from llm_labeler.clients.llms import read_arguments
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.label_folder import load_run_record
     from pairkit.base.settings import argument
 
-    work_folder = argument("work", work, Path)
-    out_folder = argument("out", out, Path)
-    recorded = load_run_record(work_folder).settings.model_dump(mode="json")
-    changes = {"ensemble.aggregation": aggregation, "seed": seed}
-    new_settings, _ = read_arguments(changes, below=recorded, settings=settings)
     return _label.parse(
-        work_folder, out_folder, new_settings, fresh=fresh, progress=progress
+        argument("work", work, Path),
+        argument("out", out, Path),
+        {"ensemble.aggregation": aggregation, "seed": seed},
+        settings,
+        fresh=fresh,
+        progress=progress,
     )
 
 

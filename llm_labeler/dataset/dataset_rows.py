@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from llm_labeler.records import POLARITIES, LabelledPair, Polarity, Text
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import SPLITS
+from pairkit.similarity.groups import Indices
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -63,7 +65,7 @@ class DatasetRows:
         self.candidates = 0
         self.rows = 0
         self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
-        self.triplet_rows: list[dict[str, int]] = []  # see _TRIPLETS
+        self.triplet_rows: list[tuple[int, ...]] = []  # see _TRIPLETS
         self._pending: list[dict[str, Any]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
 
@@ -103,11 +105,15 @@ class DatasetRows:
         self._tables = [pl.concat(self._tables)]
         return self._tables[0]
 
-    def sentences(self, texts: Sequence[Text]) -> pl.Series:
-        """The texts, followed by all candidates that the aggregation kept."""
+    def sentences(self, texts: Sequence[Text]) -> tuple[pl.Series, Indices]:
+        """All texts, then the candidates that the aggregation kept; and the index of the text of each."""
         sources = pl.Series([text.text for text in texts], dtype=pl.String)
         kept = self.table().filter(pl.col("reason").is_null())
-        return pl.concat([sources, kept["candidate"].alias("")])
+        positions = {text.text_id: index for index, text in enumerate(texts)}
+        of_texts = [positions[text.text_id] for text in self.texts]
+        of_kept = np.array(of_texts, np.int64)[kept["text"].to_numpy()]
+        sentences = pl.concat([sources, kept["candidate"].alias("")])
+        return sentences, np.concatenate([np.arange(len(texts)), of_kept])
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
@@ -167,14 +173,8 @@ class DatasetRows:
         for turn, row in enumerate(frequent):
             positive = positives[turn % len(positives)]
             negative = negatives[turn % len(negatives)]
-            self.triplet_rows.append(
-                {
-                    "key": row.key,
-                    "id": first + row.number,
-                    "positive": first + positive.number,
-                    "negative": first + negative.number,
-                }
-            )
+            numbers = (row.number, positive.number, negative.number)
+            self.triplet_rows.append((row.key, *(first + each for each in numbers)))
 
     def _flush(self) -> None:
         self._tables.append(pl.DataFrame(self._pending, schema=_CANDIDATES))
@@ -195,7 +195,7 @@ class DatasetSplits:
         self._rows = candidates.filter(pl.col("key").is_not_null()).sort(_ORDER)
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
 
-        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS)
+        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS, orient="row")
         split_of_triplet = candidates["split"].gather(triplets["id"])
         triplets = triplets.with_columns(split=split_of_triplet).sort(_ORDER)
         self._triplet_splits = triplets["split"]

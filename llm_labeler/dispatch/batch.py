@@ -237,7 +237,7 @@ class _Batcher:
             self._settle(batch, BatchResults())
             raise RemoteError(
                 f"llm {batch.llm}: the server rejected batch {batch.batch_id}"
-                f" ({status.problems or 'no reason given'}); fix the cause, then run the same command again"
+                f" ({status.problem or 'no reason given'}); fix the cause, then run the same command again"
             )
         lines = await self._server.results(status)
         results = await read_results(

@@ -38,8 +38,7 @@ class Breaker:
 
     def __init__(self, llm: str, settings: BreakerSettings, concurrency: int) -> None:
         self._llm = llm
-        self._max_failures = settings.max_failures
-        self._max_repeats = settings.refusals
+        self._settings = settings
         self._repeats = 0
         self._last_refusal = ""
         self._window_size = max(settings.window, 2 * concurrency)
@@ -53,7 +52,10 @@ class Breaker:
         self._window.append(None if failed is None else (failed.reason, failed.detail))
         failures = [entry for entry in self._window if entry is not None]
         is_full = len(self._window) == self._window_size
-        if not is_full or len(failures) < self._max_failures * self._window_size:
+        if (
+            not is_full
+            or len(failures) < self._settings.max_failures * self._window_size
+        ):
             if failed is None:
                 self._answered_at = now
             return
@@ -78,7 +80,7 @@ class Breaker:
             self._repeats = 0
         self._last_refusal = refusal
         self._repeats += 1
-        if self._repeats >= self._max_repeats:
+        if self._repeats >= self._settings.refusals:
             raise RemoteError(
                 f"{self._llm}: the server refused {self._repeats} consecutive questions with the same"
                 f" message ({failed.detail[:_DETAIL_CHARS]}); check the server and [llm.{self._llm}], and"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,8 +98,6 @@ class _Collected:
     ids: list[str]  # of the texts, sorted
     rows: DatasetRows
     quality: QualityWarnings
-    # The index of the text: of each text itself, then of each candidate that may become a row.
-    text_indices: array[int]
     dropped: Counter[str] = field(default_factory=Counter)
     answers: int = 0
     proposals: int = 0
@@ -109,9 +105,7 @@ class _Collected:
     def add(self, text: TextCandidates, pairs: Sequence[LabelledPair]) -> None:
         """Add the pairs of one text."""
         self.rows.add(text.text, pairs)
-        self.quality.add(text.text.text, text.proposals, text.answers)
-        kept = sum(pair.reason is None for pair in pairs)
-        self.text_indices.extend([bisect_left(self.ids, text.text.text_id)] * kept)
+        self.quality.add(text)
         self.answers += text.answers.total()
         self.proposals += len(text.proposals)
         reasons = (proposal.reason for proposal in text.proposals)
@@ -131,7 +125,6 @@ def _collect(
             settings.ensemble.aggregation, settings.seed, triplets=has_triplets
         ),
         quality=QualityWarnings(settings),
-        text_indices=array("i", range(len(ids))),
     )
     for number, text in enumerate(screened.with_votes()):
         if not number % _REPORT_EVERY:
@@ -145,15 +138,11 @@ def _collect(
 def _splits(screened: ScreenedTexts, collected: _Collected) -> Mapping[str, str]:
     """The split of each text, by its id."""
     settings = screened.record.settings
-    texts = [screened.by_id[text_id] for text_id in collected.ids]
-    splits = split_texts(
-        collected.ids,
-        collected.rows.sentences(texts),
-        np.array(collected.text_indices),
-        settings.split,
-        settings.seed,
-    )
-    return dict(zip(collected.ids, splits, strict=True))
+    ids = collected.ids
+    texts = [screened.by_id[text_id] for text_id in ids]
+    sentences, text_indices = collected.rows.sentences(texts)
+    splits = split_texts(ids, sentences, text_indices, settings.split, settings.seed)
+    return dict(zip(ids, splits, strict=True))
 
 
 def split_texts(

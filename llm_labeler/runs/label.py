@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.clients.llms import Provider, build_all, parameters_of
+from llm_labeler.clients.llms import (
+    Provider,
+    build_all,
+    parameters_of,
+    read_arguments,
+)
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
@@ -349,16 +354,19 @@ def _parse_command(work: Path, out: Path, **more: str) -> str:
 def parse(
     work: Path,
     out: Path,
-    settings: LabelSettings,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any] | Iterable[str] | None,
     *,
-    fresh: bool = False,
-    progress: bool | Listener = True,
+    fresh: bool,
+    progress: bool | Listener,
 ) -> Labelled:
     """See `llm_labeler.parse`."""
     start = time.monotonic()
     check_apart(out, work)
     recorded, texts = load_run(work)
-    record = _with_settings(recorded, settings)
+    below = recorded.settings.model_dump(mode="json")
+    changed, _ = read_arguments(changes, below=below, settings=settings)
+    record = _with_settings(recorded, changed)
     check_out(out, record.run_json(), fresh=fresh)
     with (
         lock_folder(work, IN_USE),

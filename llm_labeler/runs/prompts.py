@@ -95,9 +95,7 @@ class Template:
 
     @property
     def examples_summary(self) -> str:
-        """Number of example texts and their hash, for run.json; empty without examples."""
-        if not self.examples:
-            return ""
+        """Number of example texts and their hash, for run.json."""
         examples = [*chain(*self.examples.values())]
         number = len({text for text, _ in examples})
         return f"of {number} texts, digest {content_hash(*_hashed_texts(examples))}"
@@ -196,12 +194,12 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
 
 
 def _check_placeholders(path: Path, template: str) -> None:
-    placeholders = set(_PLACEHOLDER.findall(template))
-    if placeholders.isdisjoint(("text", "json_text")):
+    missing = {"text", "size"} - set(_PLACEHOLDER.findall(template))
+    if "{json_text}" in template:
+        missing.discard("text")
+    if missing:
+        names = " and ".join(f"{{{name}}}" for name in sorted(missing))
         raise ConfigError(
-            f"{path}: has no {{text}}; add it, it is replaced by the sentence"
-        )
-    if "size" not in placeholders:
-        raise ConfigError(
-            f"{path}: has no {{size}}; add it, it is replaced by the number of sentences"
+            f"{path}: has no {names}; add it: {{text}} is replaced by the sentence, {{size}} by the number of"
+            " sentences"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from llm_labeler.records import (
     POLARITIES,
     Failure,
     LabelledPair,
-    Proposal,
     StoredAnswer,
     Text,
 )
@@ -48,13 +47,12 @@ class QualityWarnings:
         self._settings = settings
         self._counts: dict[str, Counter[str]] = {}  # by LLM
 
-    def add(
-        self, text: str, proposals: Iterable[Proposal], answers: Counter[str]
-    ) -> None:
+    def add(self, screened: TextCandidates) -> None:
         """Count one text's proposals, and the number of answers by LLM."""
-        for llm, number in answers.items():
+        text = screened.text.text
+        for llm, number in screened.answers.items():
             self._counts.setdefault(llm, Counter())["answers"] += number
-        for proposal in proposals:
+        for proposal in screened.proposals:
             counts = self._counts.setdefault(proposal.llm, Counter())
             is_kept = proposal.reason is None
             is_positive = is_kept and proposal.polarity == "positive"
@@ -237,7 +235,7 @@ def report_run(work: Path) -> Report:
     example = ""
     with AnswerStore(work / STORE_FILE) as store:
         for screened in ScreenedTexts(store, record, texts):
-            quality.add(screened.text.text, screened.proposals, screened.answers)
+            quality.add(screened)
             for name, answers in screened.answers.items():
                 llms[name].answers += answers
             for proposal in screened.proposals:
