@@ -287,9 +287,11 @@ def build_all(
     names: Iterable[str], settings: LabelSettings, functions: Mapping[str, LlmFunction]
 ) -> dict[str, Provider]:
     """Make the providers of several LLMs, by name."""
+    distinct = dict.fromkeys(names)
+    if not distinct:
+        raise ConfigError("no LLM is named; give --llm, such as chatgpt,llama")
     return {
-        name: build(name, settings.llm[name], functions.get(name))
-        for name in dict.fromkeys(names)
+        name: build(name, settings.llm[name], functions.get(name)) for name in distinct
     }
 
 

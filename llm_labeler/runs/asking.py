@@ -32,7 +32,7 @@ from llm_labeler.runs.questions_and_votes import (
     judge_questions,
 )
 from llm_labeler.runs.run_result import AskSummary
-from llm_labeler.settings import AGGREGATIONS, LabelSettings
+from llm_labeler.settings import LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.system.folders import lock_folder
@@ -243,14 +243,13 @@ def check_aggregation_can_work(
     settings: LabelSettings, left_out: Collection[str] = ()
 ) -> None:
     """Refuse a run whose only judge is its only proposer, as LLMs don't judge their own sentences."""
-    aggregation = settings.ensemble.aggregation
     proposers = [name for name in settings.proposers if name not in left_out]
     judges = {*settings.judges} - {*left_out}
     judges_itself = len(proposers) == 1 and judges <= {*proposers}
-    if AGGREGATIONS[aggregation].is_judged and judges_itself:
+    if settings.ensemble.rule.is_judged and judges_itself:
         raise ConfigError(
-            f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
-            " so no pair could result; name more --llm or --judges, or use --aggregation=union"
+            f"aggregation {settings.ensemble.aggregation}: no LLM judges its own sentences, and {proposers[0]} is the"
+            " only one, so no pair could result; name more --llm or --judges, or use --aggregation=union"
         )
 
 

@@ -24,7 +24,7 @@ from llm_labeler.runs.questions_and_votes import (
 )
 from llm_labeler.runs.run_report import QualityWarnings
 from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
-from llm_labeler.settings import AGGREGATIONS, TextSplitSettings
+from llm_labeler.settings import TextSplitSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_unit
 from pairkit.dataset.making.group_splits import draw_splits, text_groups
@@ -72,7 +72,7 @@ def assemble(
         out,
         collected.rows,
         _splits(screened, collected),
-        graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
+        graded=settings.ensemble.rule.is_graded,
         statistics=statistics,
         run=screened.record.run_json(),
     )

@@ -208,8 +208,6 @@ def _check_judges(settings: LabelSettings) -> None:
             raise ConfigError(
                 f"{name} is a set of rules, which can't judge; name LLMs in --llm"
             )
-    if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
 
 
 def _record(

@@ -393,10 +393,6 @@ def plan(call: LabelCall) -> Plan:
 def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     settings = call.settings
-    if not settings.proposers:
-        raise ConfigError(
-            "no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules"
-        )
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(

@@ -199,6 +199,11 @@ class EnsembleSettings(Settings):
         ge=1,
     )
 
+    @property
+    def rule(self) -> Aggregation:
+        """The aggregation."""
+        return AGGREGATIONS[self.aggregation]
+
 
 class BudgetSettings(Settings):
     """Limits on the spending of a run, including earlier sessions; unset: no limit."""
@@ -296,25 +301,18 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _merge_built_in_llms(cls, tree: Any) -> Any:
-        configured = tree.get("llm", {}) if isinstance(tree, dict) else None
-        if not isinstance(configured, dict):
-            return tree
-        return {**tree, "llm": with_built_in(configured)}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_prompt_of_task(cls, tree: Any) -> Any:
-        """Every task but the default has its own prompt."""
-        if not isinstance(tree, dict):
-            return tree
+    def _add_defaults(cls, tree: dict[str, Any]) -> dict[str, Any]:
+        """Add the built-in LLMs, and the prompt of every task but the default."""
+        llms = tree.get("llm", {})
+        if isinstance(llms, dict):
+            tree = {**tree, "llm": with_built_in(llms)}
         task = tree.get("task", DEFAULT_TASK)
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
-        if task == DEFAULT_TASK or not isinstance(prompt, dict):
-            return tree
-        return {**tree, "prompt": {"template": task, **prompt}}
+        if task != DEFAULT_TASK and isinstance(prompt, dict):
+            tree = {**tree, "prompt": {"template": task, **prompt}}
+        return tree
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
@@ -328,11 +326,10 @@ class LabelSettings(Settings):
             raise ValueError(
                 f"prompt.polarities: the task {self.task} makes triplets, which need both"
             )
-        aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and not labelling.can_be_judged:
+        if self.ensemble.rule.is_judged and not labelling.can_be_judged:
             raise ValueError(
-                f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
-                " texts of different meaning; use union"
+                f"ensemble.aggregation {self.ensemble.aggregation}: judges compare meanings, and the task"
+                f" {self.task} pairs texts of different meaning; use union"
             )
         return self
 
@@ -350,11 +347,10 @@ class LabelSettings(Settings):
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
                     f" llm.{name}.temperature, for example to 0.8"
                 )
-        aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and self.llms and not self.judges:
+        if self.ensemble.rule.is_judged and self.llms and not self.judges:
             raise ValueError(
-                f"ensemble.aggregation {aggregation}: rules can't judge; name an LLM in judge.llms, or use"
-                " union"
+                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in judge.llms,"
+                " or use union"
             )
         return self
 
@@ -381,7 +377,7 @@ class LabelSettings(Settings):
     @property
     def judges(self) -> tuple[str, ...]:
         """The LLMs that judge; empty if the aggregation needs no judges."""
-        if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
+        if not self.ensemble.rule.is_judged:
             return ()
         names = self.judge.llms or self.proposers
         return tuple(name for name in names if not self.llm[name].is_rules)
