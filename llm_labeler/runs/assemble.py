@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from llm_labeler.dataset.dataset_rows import DatasetRows
-from llm_labeler.dataset.label_card import write
+from llm_labeler.dataset.dataset_rows import DatasetRows, write
 from llm_labeler.judging.ensemble import Judges, label
 from llm_labeler.records import LabelledPair
 from llm_labeler.runs.label_folder import CANDIDATES_FILE

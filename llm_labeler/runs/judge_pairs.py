@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from llm_labeler.clients.llms import Provider, build_all, parameters_of
-from llm_labeler.dataset.dataset_rows import VOTES
-from llm_labeler.dataset.label_card import CARD_TEXTS
+from llm_labeler.dataset.dataset_rows import CARD_TEXTS, VOTES
 from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.judging.ensemble import (
     CLASSES,
