@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,9 @@ import polars as pl
 
 from llm_labeler.dataset.dataset_rows import DatasetRows, write
 from llm_labeler.judging.ensemble import Judges, label
-from llm_labeler.records import LabelledPair
 from llm_labeler.runs.label_folder import CANDIDATES_FILE
-from llm_labeler.runs.questions_and_votes import (
-    GenerationTask,
-    ScreenedTexts,
-    TextCandidates,
-)
-from llm_labeler.runs.run_report import QualityWarnings
+from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts
+from llm_labeler.runs.run_report import Yields
 from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
 from llm_labeler.settings import TextSplitSettings
 from pairkit.base.cli.progress import Listener, Progress
@@ -53,15 +47,15 @@ def assemble(
     settings = screened.record.settings
     # Before the pairs are labelled, as `weighted` needs all votes.
     judges = screened.judges()
-    collected = _collect(screened, judges, show)
-    collected.rows.write_candidates(work / CANDIDATES_FILE)
-    dropped = _dropped(screened, collected)
-    warnings = collected.quality.warnings()
+    rows, yields, unjudged = _label(screened, judges, show)
+    rows.write_candidates(work / CANDIDATES_FILE)
+    dropped = _dropped(screened, yields, unjudged)
+    warnings = yields.warnings()
     statistics = {
-        "texts": len(collected.ids),
-        "answers": collected.answers,
-        "proposals": collected.proposals,
-        "candidates": collected.rows.candidates,
+        "texts": len(screened.by_id),
+        "answers": yields.answers,
+        "proposals": sum(counts.proposals for counts in yields.by_llm.values()),
+        "candidates": rows.candidates,
         "dropped": dropped,
         "warnings": [*warnings],
     }
@@ -69,8 +63,8 @@ def assemble(
         statistics["judges"] = judges.to_dict()
     statistics = write(
         out,
-        collected.rows,
-        _splits(screened, collected),
+        rows,
+        _splits(screened, rows),
         graded=settings.ensemble.rule.is_graded,
         statistics=statistics,
         run=screened.record.run_json(),
@@ -83,63 +77,42 @@ def assemble(
         statistics=statistics,
         judges=judges,
         asked=asked,
-        dropped={**dropped, **collected.rows.dropped},
+        dropped={**dropped, **rows.dropped},
         spent_in_all=screened.store.spent(),
         seconds=time.monotonic() - started,
         messages=tuple(notes),
     )
 
 
-@dataclass(slots=True)
-class _Collected:
-    """The pairs of a run, and the counts of what was dropped."""
-
-    ids: list[str]  # of the texts, sorted
-    rows: DatasetRows
-    quality: QualityWarnings
-    dropped: Counter[str] = field(default_factory=Counter)
-    answers: int = 0
-    proposals: int = 0
-
-    def add(self, text: TextCandidates, pairs: Sequence[LabelledPair]) -> None:
-        """Add the pairs of one text."""
-        self.rows.add(text.text, pairs)
-        self.quality.add(text)
-        self.answers += text.answers.total()
-        self.proposals += len(text.proposals)
-        reasons = (proposal.reason for proposal in text.proposals)
-        self.dropped.update(reason for reason in reasons if reason is not None)
-        self.dropped["not_judged"] += text.unjudged
-
-
-def _collect(
+def _label(
     screened: ScreenedTexts, judges: Judges | None, show: Listener
-) -> _Collected:
+) -> tuple[DatasetRows, Yields, int]:
+    """The labelled candidates, the counts of each LLM, and the number of unanswered questions to judges."""
     settings = screened.record.settings
-    ids = sorted(screened.by_id)
+    total = len(screened.by_id)
     has_triplets = settings.labelling.makes_triplets
-    collected = _Collected(
-        ids=ids,
-        rows=DatasetRows(
-            settings.ensemble.aggregation, settings.seed, triplets=has_triplets
-        ),
-        quality=QualityWarnings(settings),
+    rows = DatasetRows(
+        settings.ensemble.aggregation, settings.seed, triplets=has_triplets
     )
+    yields = Yields(settings)
+    unjudged = 0
     for number, text in enumerate(screened.with_votes()):
         if not number % _REPORT_EVERY:
-            show(Progress("making pairs", number, len(ids)))
-        pairs = label(text.candidates, text.votes, settings.ensemble, judges)
-        collected.add(text, pairs)
-    show(Progress("making pairs", len(ids), len(ids), ended=True))
-    return collected
+            show(Progress("making pairs", number, total))
+        rows.add(
+            text.text, label(text.candidates, text.votes, settings.ensemble, judges)
+        )
+        yields.add(text)
+        unjudged += text.unjudged
+    show(Progress("making pairs", total, total, ended=True))
+    return rows, yields, unjudged
 
 
-def _splits(screened: ScreenedTexts, collected: _Collected) -> Mapping[str, str]:
+def _splits(screened: ScreenedTexts, rows: DatasetRows) -> Mapping[str, str]:
     """The split of each text, by its id."""
     settings = screened.record.settings
-    ids = collected.ids
-    texts = [screened.by_id[text_id] for text_id in ids]
-    sentences, text_indices = collected.rows.sentences(texts)
+    ids = sorted(screened.by_id)
+    sentences, text_indices = rows.sentences([screened.by_id[id_] for id_ in ids])
     splits = split_texts(ids, sentences, text_indices, settings.split, settings.seed)
     return dict(zip(ids, splits, strict=True))
 
@@ -201,16 +174,18 @@ def _assign_splits(
     return splits
 
 
-def _dropped(screened: ScreenedTexts, collected: _Collected) -> dict[str, int]:
+def _dropped(screened: ScreenedTexts, yields: Yields, unjudged: int) -> dict[str, int]:
     """Unused rows, dropped proposals and unanswered questions, by reason."""
-    counts = Counter(collected.dropped)
+    counts = Counter({"not_judged": unjudged})
+    for each in yields.by_llm.values():
+        counts.update(each.dropped)
     for reason, count in screened.record.dropped_texts.items():
         counts[f"text_{reason}"] = count
     task = GenerationTask(screened.record)
     proposers = screened.record.settings.proposers
-    questions = len(collected.ids) * sum(map(task.questions_per_text, proposers))
+    questions = len(screened.by_id) * sum(map(task.questions_per_text, proposers))
     failures = screened.store.failures()
     rejected = sum(f.final and task.is_of_run(f.key) for f in failures)
     counts["answer_rejected"] = rejected
-    counts["not_answered"] = questions - collected.answers - rejected
+    counts["not_answered"] = questions - yields.answers - rejected
     return {reason: count for reason, count in sorted(counts.items()) if count}
