@@ -20,7 +20,6 @@ from llm_labeler.parsing.phrases import (
     why_no_sentence,
 )
 from llm_labeler.parsing.sentence import (
-    Piece,
     refine,
     split_paragraph,
     without_emphasis,
@@ -109,7 +108,7 @@ class LineReader:
         self.line = Line("")
         self.text = ""
 
-    def read(self) -> list[Piece]:
+    def read(self) -> list[Item]:
         """The texts with their reasons."""
         for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
             self.text = tidy(self.line.text)
@@ -126,7 +125,7 @@ class LineReader:
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
-        return [(" ".join(texts), reason) for texts, reason in self.parts]
+        return [Item(" ".join(texts), reason) for texts, reason in self.parts]
 
     def _reason_by_words(self) -> str | None:
         """The reason of a line by its own words, after removing a label that all sentences have."""
@@ -413,36 +412,32 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
-        reasons = [reason for _, reason in pieces]
+        reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)
-            paragraph, _ = pieces[index]
+            paragraph = pieces[index].text
             pieces[index : index + 1] = split_paragraph(paragraph, source)
 
     items = []
-    for text, reason in pieces:
-        if reason in (None, "echo"):
-            items += refine(text, source)
-        else:
-            items.append(Item(text, reason))
+    for piece in pieces:
+        is_refined = piece.reason in (None, "echo")
+        items += refine(piece.text, source) if is_refined else [piece]
     return items
 
 
-def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
+def _without_titles(pieces: list[Item], source: SourceText) -> list[Item]:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
-    long = [
-        text for text, reason in pieces if reason is None and source.is_as_long_as(text)
-    ]
+    texts = [piece.text for piece in pieces if piece.reason is None]
+    long = [text for text in texts if source.is_as_long_as(text)]
     if len(long) < 2:
         return pieces
     ended = [text for text in long if ENDED.search(text)]
     has_stops = len(ended) > 1 and ENDED.search(source.text)
     result = []
-    for text, reason in pieces:
+    for piece in pieces:
         minimum = source.size
-        if has_stops and not ENDED.search(text):  # more likely a title
+        if has_stops and not ENDED.search(piece.text):  # more likely a title
             minimum = 2 * source.size + 2
-        if reason is None and 3 * size_of(text) < minimum:
-            reason = "outside_list"
-        result.append((text, reason))
+        is_title = piece.reason is None and 3 * size_of(piece.text) < minimum
+        result.append(Item(piece.text, "outside_list") if is_title else piece)
     return result

@@ -25,8 +25,6 @@ from llm_labeler.parsing.source_text import (
 )
 from llm_labeler.records import Item
 
-Piece = tuple[str, str | None]  # a text, and the reason why it is not a sentence
-
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
 _LINK = re.compile(
     r"[\s\"”'’」*_.!?。)]*(?:(?:vs\.?|versus|becomes?|to|into|变成|改为"
@@ -304,35 +302,35 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
     return None
 
 
-def split_paragraph(text: str, source: SourceText) -> list[Piece]:
+def split_paragraph(text: str, source: SourceText) -> list[Item]:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
         answers = [answer.strip() for answer in _SEPARATORS.split(text)]
         is_list = len(answers) > 1 and source.wanted in (None, len(answers))
         if is_list and all(map(source.is_as_long_as, answers)):
-            return [(answer, None) for answer in answers]
+            return [*map(Item, answers)]
 
     sentences = _sentences(text)
     is_answer = (
         source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
     )
     if is_answer and len(sentences) > 1:
-        return [(text, "refusal")]  # an answer to the question
+        return [Item(text, "refusal")]  # an answer to the question
 
     width = max(len(_sentences(source.text)), 1)
     count, left_over = divmod(len(sentences), width)
     is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
     if not (is_even and is_wanted):
-        return [(text, None)]
+        return [Item(text)]
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
     has_echo, _ = split_echo(text, source)
     if is_quoted or has_echo:
-        return [(text, None)]
+        return [Item(text)]
     pieces = []
     for start in range(0, len(sentences), width):
         piece = " ".join(sentences[start : start + width])
-        pieces.append((piece, _why_remark(piece, source)))
+        pieces.append(Item(piece, _why_remark(piece, source)))
     return pieces
 
 
