@@ -124,10 +124,14 @@ class DatasetRows:
             self._flush()
 
     def table(self) -> pl.DataFrame:
-        """All candidates, in the order in which they were added."""
+        """All candidates with their texts, in the order in which they were added."""
         self._flush()
         self._tables = [pl.concat(self._tables)]
-        return self._tables[0]
+        texts = [(text.text_id, text.text) for text in self.texts]
+        schema = {"text_id": pl.String, "text1": pl.String}
+        by_index = pl.DataFrame(texts, schema=schema, orient="row")
+        (table,) = self._tables
+        return table.hstack(by_index[table["text"]])
 
     def sentences(self, texts: Sequence[Text]) -> tuple[pl.Series, Indices]:
         """All texts, then the candidates that the aggregation kept; and the index of the text of each."""
@@ -141,11 +145,9 @@ class DatasetRows:
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
-        table = self.table()
-        ids, texts = self.texts_at(table["text"])
-        written = table.select(
-            ids,
-            texts.alias("text"),
+        written = self.table().select(
+            "text_id",
+            pl.col("text1").alias("text"),
             "candidate",
             pl.col("proposed").alias("polarity"),
             "llms",
@@ -157,12 +159,6 @@ class DatasetRows:
         if not self.triplets:
             written = written.drop("change")
         write_parquet(path, written, private=True)
-
-    def texts_at(self, indices: pl.Series) -> tuple[pl.Series, pl.Series]:
-        """The ids and the texts at these indices."""
-        ids = pl.Series("text_id", [text.text_id for text in self.texts], pl.String)
-        texts = pl.Series("text1", [text.text for text in self.texts], pl.String)
-        return ids.gather(indices), texts.gather(indices)
 
     def _sorted_rows(self, text: Text, pairs: Sequence[LabelledPair]) -> list[_Row]:
         """The pairs that become rows, sorted by key."""
@@ -222,7 +218,6 @@ class DatasetSplits:
         triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS, orient="row")
         split_of_triplet = candidates["split"].gather(triplets["id"])
         triplets = triplets.with_columns(split=split_of_triplet).sort(_ORDER)
-        self._triplet_splits = triplets["split"]
         # The candidates of each triplet.
         self._positives = candidates[triplets["positive"]]
         self._negatives = candidates[triplets["negative"]]
@@ -261,17 +256,15 @@ class DatasetSplits:
             "texts": rows["text"].n_unique(),
             **{polarity: by_polarity[polarity] for polarity in POLARITIES},
             "total": rows.height,
-            "triplets": int((self._triplet_splits == split).sum()),
+            "triplets": int((self._positives["split"] == split).sum()),
         }
 
     def _default_config(self) -> pl.DataFrame:
-        rows = self._rows
-        ids, texts = self._source.texts_at(rows["text"])
-        return rows.select(
-            texts,
+        return self._rows.select(
+            "text1",
             pl.col("candidate").alias("text2"),
             pl.col("label").cast(pl.Float32 if self.graded else pl.Int64),
-            ids,
+            "text_id",
             "polarity",
             "llms",
             pl.col("prompts").alias("prompt_hashes"),
@@ -281,24 +274,21 @@ class DatasetSplits:
         )
 
     def _positive_config(self) -> pl.DataFrame:
-        rows = self._rows.filter(polarity="positive")
-        _, texts = self._source.texts_at(rows["text"])
-        return rows.select(
-            texts.alias("anchor"), pl.col("candidate").alias("positive"), "split"
+        return self._rows.filter(polarity="positive").select(
+            pl.col("text1").alias("anchor"),
+            pl.col("candidate").alias("positive"),
+            "split",
         )
 
     def _triplet_config(self) -> pl.DataFrame:
         """The triplets, in tasks that make only triplets with their provenance."""
         positives = self._positives
         negatives = self._negatives
-        ids, texts = self._source.texts_at(positives["text"])
-        triplets = pl.DataFrame(
-            [
-                texts.alias("anchor"),
-                positives["candidate"].alias("positive"),
-                negatives["candidate"].alias("negative"),
-                self._triplet_splits,
-            ]
+        triplets = positives.select(
+            pl.col("text1").alias("anchor"),
+            pl.col("candidate").alias("positive"),
+            negatives["candidate"].alias("negative"),
+            "split",
         )
         if not self._source.triplets:
             return triplets
@@ -309,7 +299,7 @@ class DatasetSplits:
 
         return triplets.with_columns(
             negatives["change"].alias("negative_kind"),
-            ids,
+            positives["text_id"],
             llms=merged("llms"),
             prompt_hashes=merged("prompts"),
             aggregation=pl.lit(self._source.aggregation),
