@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,18 +79,21 @@ class _Row(NamedTuple):
     polarity: Polarity
 
 
+@dataclass
 class DatasetRows:
     """The candidates of a run."""
 
-    def __init__(self, aggregation: str, seed: int, *, triplets: bool) -> None:
-        self.aggregation = aggregation
-        self._seed = seed
-        self.triplets = triplets
-        self.texts: list[Text] = []
-        self.candidates = 0
-        self.rows = 0
-        self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
-        self.triplet_rows: list[tuple[int, ...]] = []  # see _TRIPLETS
+    aggregation: str
+    seed: int
+    triplets: bool
+    texts: list[Text] = field(default_factory=list)
+    candidates: int = 0
+    rows: int = 0
+    # Pairs that are not rows, by reason.
+    dropped: Counter[str] = field(default_factory=Counter)
+    triplet_rows: list[tuple[int, ...]] = field(default_factory=list)  # see _TRIPLETS
+
+    def __post_init__(self) -> None:
         self._pending: list[dict[str, Any]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
 
@@ -173,7 +177,7 @@ class DatasetRows:
                 self.dropped[reason] += 1
                 continue
             seen.add(sentence)
-            key = keyed_hash(self._seed, "row", text.text_id, sentence)
+            key = keyed_hash(self.seed, "row", text.text_id, sentence)
             rows.append(_Row(key, number, pair.polarity))
         polarities = {row.polarity for row in rows}
         if self.triplets and len(polarities) == 1:

@@ -189,6 +189,7 @@ def _screening(record: RunRecord) -> tuple[object, ...]:
     return settings.proposers, settings.prompt.polarities, settings.filters
 
 
+@dataclass
 class ScreenedTexts:
     """The texts that have an answer of a run, parsed and filtered, in order of text_id.
 
@@ -196,18 +197,15 @@ class ScreenedTexts:
     which may have had other filters.
     """
 
-    def __init__(
-        self,
-        store: AnswerStore,
-        record: RunRecord,
-        texts: Iterable[Text],
-        asked: RunRecord | None = None,
-    ) -> None:
-        self.store = store
-        self.record = record
-        self.by_id = {text.text_id: text for text in texts}
-        self._judges = record.settings.judges
-        self._asked = asked if asked and self._judges else record
+    store: AnswerStore
+    record: RunRecord
+    texts: Iterable[Text]
+    asked: RunRecord | None = None
+
+    def __post_init__(self) -> None:
+        self.by_id = {text.text_id: text for text in self.texts}
+        self._judges = self.record.settings.judges
+        self._asked = self.asked if self.asked and self._judges else self.record
         self.restart()
 
     def restart(self) -> None:
