@@ -20,9 +20,8 @@ from llm_labeler.records import (
     Text,
     format_counts,
 )
-from llm_labeler.settings import AGGREGATIONS
+from llm_labeler.settings import AGGREGATIONS, TASKS
 from llm_labeler.settings.llms import RULES
-from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table

@@ -18,8 +18,7 @@ from llm_labeler.records import (
     Polarity,
     content_hash,
 )
-from llm_labeler.settings import PromptSettings
-from llm_labeler.settings.tasks import TASKS
+from llm_labeler.settings import TASKS, PromptSettings
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.conflicts import label_scale
 from pairkit.dataset.reading.reader import read_pairs

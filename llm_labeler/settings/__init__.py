@@ -1,11 +1,12 @@
-"""The settings of a labelling run, with its aggregations."""
+"""The settings of a labelling run, with its tasks and aggregations; a file of `tasks` declares each task."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -16,8 +17,40 @@ from llm_labeler.records import (
     Polarity,
 )
 from llm_labeler.settings.llms import LlmSettings, how_to_add, listed, with_built_in
-from llm_labeler.settings.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.settings import PathText, Settings, between_commas, setting
+
+TaskName = Literal["paraphrase", "triplet", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabellingTask:
+    """What differs between tasks, as declared in the file of each.
+
+    Attributes:
+        meaning: What LLMs write, for the help.
+        card: Texts of the dataset's card, which replace those of `dataset/card_texts.toml`.
+        prompt: System message and question by polarity; empty: the templates of the default task.
+        makes_triplets: Whether the dataset has only triplets, not pairs with a label.
+        has_hard_negatives: Whether negatives change one thing of the text, and each names the kind.
+        asks_questions: Whether the sentences are questions about a passage.
+        can_be_judged: Whether positives mean the same as their text, which judges can check.
+    """
+
+    meaning: str
+    card: Mapping[str, str]
+    prompt: Mapping[str, str] = field(default_factory=dict)
+    makes_triplets: bool = True
+    has_hard_negatives: bool = False
+    asks_questions: bool = False
+    can_be_judged: bool = True
+
+
+_FOLDER = Path(__file__).with_name("tasks")
+TASKS: Mapping[str, LabellingTask] = {
+    name: LabellingTask(**tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(TaskName)
+}
+DEFAULT_TASK: TaskName = "paraphrase"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +375,11 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; {known}, or {how_to_add(name)}"
                 )
         for name in self.proposers:
+            if self.llm[name].is_rules and self.task != DEFAULT_TASK:
+                raise ValueError(
+                    f"task {self.task}: {name} is a set of rules, which has only the task {DEFAULT_TASK}; its"
+                    " dataset has triplets, too"
+                )
             if self.samples > 1 and self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
