@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,184 @@ _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
 _EXPANSION = 1.3
 _JUDGE_TOKENS = 250  # of a judge's prompt without its sentences
 _VOTE_TOKENS = 6
+
+
+def generate(call: LabelCall) -> Labelled:
+    """See `llm_labeler.generate`."""
+    start = time.monotonic()
+    notes = Notes(call.progress)
+    record, texts, providers = prepare(call)
+    check_out(call.out, record.run_json(), fresh=call.fresh)
+    _note_input(call.settings, texts, remote_llms(call.settings, providers), notes)
+    with open_session(record, providers, call, notes.add) as session:
+        save_run(call.work, record, texts.texts)
+        store = session.store
+        is_limited = call.settings.budget != BudgetSettings()
+        if is_limited and not call.batch:  # which costs half
+            for line in estimate(record, texts.texts, providers, store).short_of():
+                notes.add(line)
+        screened = ScreenedTexts(store, record, texts.texts)
+        asked = run_anywhere(ask_everything(session, texts.texts, screened))
+        if not call.keep_going:
+            command = _parse_command(call.work, call.out)
+            refuse_unanswered(asked, f", or make the dataset without them: {command}")
+        rejected = sum(f.final and record.asks(f.key) for f in store.failures())
+        if rejected:
+            notes.add(
+                f"{rejected:,} questions were rejected by their server and not repeated;"
+                " --retry-failed repeats them"
+            )
+        stopped = _stopped(asked, call)
+        if stopped:
+            notes.add(f"{stopped}; the dataset has the answers so far")
+        try:
+            return assemble(
+                screened,
+                call.work,
+                call.out,
+                asked,
+                notes,
+                started=start,
+                show=session.show,
+            )
+        except DataError as error:
+            if not stopped:
+                raise
+            raise DataError(f"{error}; {stopped}") from error
+
+
+def _note_input(
+    settings: LabelSettings, texts: InputTexts, remote: Sequence[str], notes: Notes
+) -> None:
+    """Note unused rows and judges, LLMs on other machines, and rules that know another language."""
+    for reason, count in texts.dropped.items():
+        notes.add(
+            f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
+        )
+    if remote:
+        notes.add(f"the sentences may leave this machine: {', '.join(remote)}")
+    if settings.judge.llms and not settings.judges:
+        notes.add(
+            f"{', '.join(settings.judge.llms)} won't judge: aggregation"
+            f" {settings.ensemble.aggregation} needs no judges; give --aggregation=vote"
+            " or weighted"
+        )
+    if any(settings.llm[name].is_rules for name in settings.proposers):
+        from llm_labeler.clients.wordnet import language_warning
+
+        warning = language_warning([text.text for text in texts.texts])
+        if warning:
+            notes.add(warning)
+
+
+def _stopped(asked: AskSummary, call: LabelCall) -> str:
+    """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
+    if not asked.stopped:
+        return ""
+    limit = f"stopped at --{asked.stopped.replace('_', '-')}"
+    if not call.settings.judges or not asked.cached + asked.spent.requests:
+        return limit
+    unjudged = call.out.with_name(f"{call.out.name}-unjudged")
+    command = _parse_command(call.work, unjudged, aggregation="union")
+    return f"{limit}; {command} makes a dataset of all proposals, judged or not"
+
+
+def _parse_command(work: Path, out: Path, **more: str) -> str:
+    """The call of `parse`."""
+    arguments = {"work": str(work), "out": str(out), **more}
+    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    words = ["label", "parse"]
+    for name, value in arguments.items():
+        words += [f"--{name}", value]
+    return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
+
+
+def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
+    """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
+    settings = call.settings
+    check_aggregation_can_work(settings)
+    template = load_template(settings.prompt, settings.task)
+    texts = read_texts(
+        call.source, columns=call.columns, settings=settings.input, seed=settings.seed
+    )
+    names = (*settings.proposers, *settings.judges)
+    providers = build_all(names, settings, call.functions)
+    remote_llms(settings, providers)  # refused with local_only
+    parameters = parameters_of(providers)
+    record = RunRecord(
+        settings, template, parameters, texts.name, texts.sha256, texts.dropped
+    )
+    return record, texts, providers
+
+
+def parse(
+    work: Path,
+    out: Path,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any] | Iterable[str] | None,
+    *,
+    fresh: bool,
+    progress: bool | Listener,
+) -> Labelled:
+    """See `llm_labeler.parse`."""
+    start = time.monotonic()
+    check_apart(out, work)
+    recorded, texts = load_run(work)
+    below = recorded.settings.model_dump(mode="json")
+    changed, _ = read_arguments(changes, below=below, settings=settings)
+    record = _with_settings(recorded, changed)
+    check_out(out, record.run_json(), fresh=fresh)
+    with (
+        lock_folder(work, IN_USE),
+        AnswerStore(work / STORE_FILE) as store,
+        Display(progress) as show,
+    ):
+        screened = ScreenedTexts(store, record, texts, recorded)
+        notes = Notes(progress)
+        return assemble(
+            screened, work, out, AskSummary(), notes, started=start, show=show
+        )
+
+
+def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
+    """The record with settings that change no question."""
+    asked = recorded.parameters
+    changed = _question_settings(settings, asked)
+    if changed != _question_settings(recorded.settings, asked):
+        raise ConfigError(
+            "task, size, samples, prompt, examples, input, llm and judge.candidates_per_call change the"
+            " questions, so `label parse` can't change them; change them with `label generate`"
+        )
+    named = {*settings.proposers, *settings.judges}
+    if unasked := sorted(named - recorded.parameters.keys()):
+        raise ConfigError(
+            f"{', '.join(unasked)} was not asked; ask it with `label generate`"
+        )
+    check_aggregation_can_work(settings)
+    return replace(recorded, settings=settings)
+
+
+def _question_settings(
+    settings: LabelSettings, llms: Iterable[str]
+) -> tuple[object, ...]:
+    prompt = settings.prompt
+    return (
+        settings.task,
+        settings.size,
+        settings.samples,
+        settings.input,
+        [settings.llm[name] for name in llms],
+        (prompt.template, prompt.examples, prompt.changes),
+        settings.judge.candidates_per_call,
+    )
+
+
+def plan(call: LabelCall) -> Plan:
+    """See `llm_labeler.plan`."""
+    record, texts, providers = prepare(call)
+    path = call.work / STORE_FILE
+    with AnswerStore(path) if path.exists() else nullcontext() as store:
+        return estimate(record, texts.texts, providers, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,186 +435,3 @@ def _judging(
     votes = candidates * _VOTE_TOKENS * len(texts)
     prompt = instructions + sentences
     return TokenUsage(round(prompt * share), round(votes * share))
-
-
-def generate(call: LabelCall) -> Labelled:
-    """See `llm_labeler.generate`."""
-    start = time.monotonic()
-    notes = Notes(call.progress)
-    record, texts, providers = prepare(call)
-    _note_input(texts, remote_llms(call.settings, providers), notes)
-    check_out(call.out, record.run_json(), fresh=call.fresh)
-    _note_unused(call.settings, texts, notes)
-    with open_session(record, providers, call, notes.add) as session:
-        save_run(call.work, record, texts.texts)
-        store = session.store
-        is_limited = call.settings.budget != BudgetSettings()
-        if is_limited and not call.batch:  # which costs half
-            for line in estimate(record, texts.texts, providers, store).short_of():
-                notes.add(line)
-        screened = ScreenedTexts(store, record, texts.texts)
-        asked = run_anywhere(ask_everything(session, texts.texts, screened))
-        if not call.keep_going:
-            command = _parse_command(call.work, call.out)
-            refuse_unanswered(asked, f", or make the dataset without them: {command}")
-        rejected = sum(f.final and record.asks(f.key) for f in store.failures())
-        if rejected:
-            notes.add(
-                f"{rejected:,} questions were rejected by their server and not repeated;"
-                " --retry-failed repeats them"
-            )
-        stopped = _stopped(asked, call)
-        if stopped:
-            notes.add(f"{stopped}; the dataset has the answers so far")
-        try:
-            return assemble(
-                screened,
-                call.work,
-                call.out,
-                asked,
-                notes,
-                started=start,
-                show=session.show,
-            )
-        except DataError as error:
-            if not stopped:
-                raise
-            raise DataError(f"{error}; {stopped}") from error
-
-
-def _note_input(texts: InputTexts, remote: Sequence[str], notes: Notes) -> None:
-    """Note which rows are not used, and which LLMs may send texts to another machine."""
-    for reason, count in texts.dropped.items():
-        notes.add(
-            f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
-        )
-    if remote:
-        notes.add(f"the sentences may leave this machine: {', '.join(remote)}")
-
-
-def _note_unused(settings: LabelSettings, texts: InputTexts, notes: Notes) -> None:
-    """Note judges that don't judge, and rules that know another language."""
-    if settings.judge.llms and not settings.judges:
-        notes.add(
-            f"{', '.join(settings.judge.llms)} won't judge: aggregation"
-            f" {settings.ensemble.aggregation} needs no judges; give --aggregation=vote"
-            " or weighted"
-        )
-    if any(settings.llm[name].is_rules for name in settings.proposers):
-        from llm_labeler.clients.wordnet import language_warning
-
-        warning = language_warning([text.text for text in texts.texts])
-        if warning:
-            notes.add(warning)
-
-
-def _stopped(asked: AskSummary, call: LabelCall) -> str:
-    """The limit that stopped a run, and how to use unjudged proposals; empty if no limit did."""
-    if not asked.stopped:
-        return ""
-    limit = f"stopped at --{asked.stopped.replace('_', '-')}"
-    if not call.settings.judges or not asked.cached + asked.spent.requests:
-        return limit
-    unjudged = call.out.with_name(f"{call.out.name}-unjudged")
-    command = _parse_command(call.work, unjudged, aggregation="union")
-    return f"{limit}; {command} makes a dataset of all proposals, judged or not"
-
-
-def _parse_command(work: Path, out: Path, **more: str) -> str:
-    """The call of `parse`."""
-    arguments = {"work": str(work), "out": str(out), **more}
-    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    words = ["label", "parse"]
-    for name, value in arguments.items():
-        words += [f"--{name}", value]
-    return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
-
-
-def parse(
-    work: Path,
-    out: Path,
-    changes: Mapping[str, Any],
-    settings: Mapping[str, Any] | Iterable[str] | None,
-    *,
-    fresh: bool,
-    progress: bool | Listener,
-) -> Labelled:
-    """See `llm_labeler.parse`."""
-    start = time.monotonic()
-    check_apart(out, work)
-    recorded, texts = load_run(work)
-    below = recorded.settings.model_dump(mode="json")
-    changed, _ = read_arguments(changes, below=below, settings=settings)
-    record = _with_settings(recorded, changed)
-    check_out(out, record.run_json(), fresh=fresh)
-    with (
-        lock_folder(work, IN_USE),
-        AnswerStore(work / STORE_FILE) as store,
-        Display(progress) as show,
-    ):
-        screened = ScreenedTexts(store, record, texts, recorded)
-        notes = Notes(progress)
-        return assemble(
-            screened, work, out, AskSummary(), notes, started=start, show=show
-        )
-
-
-def plan(call: LabelCall) -> Plan:
-    """See `llm_labeler.plan`."""
-    record, texts, providers = prepare(call)
-    path = call.work / STORE_FILE
-    if not path.exists():
-        return estimate(record, texts.texts, providers, None)
-    with AnswerStore(path) as store:
-        return estimate(record, texts.texts, providers, store)
-
-
-def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
-    """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
-    settings = call.settings
-    check_aggregation_can_work(settings)
-    template = load_template(settings.prompt, settings.task)
-    texts = read_texts(
-        call.source, columns=call.columns, settings=settings.input, seed=settings.seed
-    )
-    names = (*settings.proposers, *settings.judges)
-    providers = build_all(names, settings, call.functions)
-    remote_llms(settings, providers)  # refused with local_only
-    parameters = parameters_of(providers)
-    record = RunRecord(
-        settings, template, parameters, texts.name, texts.sha256, texts.dropped
-    )
-    return record, texts, providers
-
-
-def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
-    """The record with settings that change no question."""
-    asked = recorded.parameters
-    changed = _question_settings(settings, asked)
-    if changed != _question_settings(recorded.settings, asked):
-        raise ConfigError(
-            "task, size, samples, prompt, examples, input, llm and judge.candidates_per_call change the"
-            " questions, so `label parse` can't change them; change them with `label generate`"
-        )
-    named = {*settings.proposers, *settings.judges}
-    if unasked := sorted(named - recorded.parameters.keys()):
-        raise ConfigError(
-            f"{', '.join(unasked)} was not asked; ask it with `label generate`"
-        )
-    check_aggregation_can_work(settings)
-    return replace(recorded, settings=settings)
-
-
-def _question_settings(
-    settings: LabelSettings, llms: Iterable[str]
-) -> tuple[object, ...]:
-    prompt = settings.prompt
-    return (
-        settings.task,
-        settings.size,
-        settings.samples,
-        settings.input,
-        [settings.llm[name] for name in llms],
-        (prompt.template, prompt.examples, prompt.changes),
-        settings.judge.candidates_per_call,
-    )
