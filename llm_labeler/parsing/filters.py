@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from unicodedata import category
 
@@ -307,15 +307,6 @@ def _share(first: frozenset[str], second: frozenset[str]) -> float:
     return len(first & second) / min(len(first), len(second))
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """The proposals and candidates of one text."""
-
-    # One for each item, by LLM, polarity, prompt and position in the answer.
-    proposals: tuple[Proposal, ...]
-    candidates: tuple[Candidate, ...]  # positives first, sorted
-
-
 def reject_rewrite(
     item: Item, text: str, polarity: Polarity, settings: FilterSettings
 ) -> str | None:
@@ -331,8 +322,12 @@ def screen(
     answers: Answers,
     settings: FilterSettings,
     reject_item: Reject = reject_rewrite,
-) -> Screened:
-    """Filter the items of all answers about `text`."""
+) -> tuple[tuple[Proposal, ...], tuple[Candidate, ...]]:
+    """Filter the items of all answers about `text`.
+
+    There is a proposal for each item, by LLM, polarity, prompt and position in the answer; the candidates are
+    sorted, positives first.
+    """
     proposals = list(_proposals(text, answers, settings, reject_item))
     # Equal sentences but for case and punctuation have the same key.
     keys = {
@@ -355,7 +350,7 @@ def screen(
         equal.append(proposal)
     candidates = [_candidate(equal) for equal in sources.values()]
     candidates.sort(key=lambda c: (POLARITIES.index(c.polarity), c.candidate))
-    return Screened(tuple(proposals), tuple(candidates))
+    return tuple(proposals), tuple(candidates)
 
 
 def _proposals(

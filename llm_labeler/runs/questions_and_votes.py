@@ -13,10 +13,15 @@ from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.judging.ensemble import Judges, fit_judges
-from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
+from llm_labeler.judging.questions import (
+    CANDIDATES,
+    Scale,
+    judge_asks,
+    object_schema,
+    read_votes,
+)
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
-    Screened,
     reject_hard_negative,
     reject_query,
     reject_rewrite,
@@ -42,19 +47,9 @@ from llm_labeler.settings import FilterSettings
 _STRING = {"type": "string"}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with exactly these properties."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _schema(item: dict[str, Any]) -> dict[str, Any]:
     """JSON schema of an answer: a list of sentences."""
-    return _object({"sentences": {"type": "array", "items": item}})
+    return object_schema({"sentences": {"type": "array", "items": item}})
 
 
 SENTENCES = _schema(_STRING)
@@ -112,8 +107,10 @@ class GenerationTask:
             and self.record.asks(key)
         )
 
-    def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
-        """Parse and filter the answers about one text."""
+    def screen(
+        self, text: Text, answers: Sequence[StoredAnswer]
+    ) -> tuple[tuple[Proposal, ...], tuple[Candidate, ...]]:
+        """Parse and filter the answers about one text into proposals and candidates."""
         items = [(answer.key, self._items(text, answer)) for answer in answers]
         return screen(text, items, self.settings.filters, self._reject)
 
@@ -129,7 +126,7 @@ class GenerationTask:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self._is_hard(polarity):
             kinds = {"type": "string", "enum": list(self.settings.prompt.changes)}
-            return _schema(_object({"kind": kinds, "sentence": _STRING}))
+            return _schema(object_schema({"kind": kinds, "sentence": _STRING}))
         is_papers = self.record.template.name == PAPER_NAME
         if is_papers and self.settings.llm[llm].structured != "strict":
             return None
@@ -232,15 +229,13 @@ class ScreenedTexts:
             if not answers:
                 continue
             text = self.by_id[text_id]
-            screened = task.screen(text, answers)
-            judged = screened.candidates
+            proposals, candidates = task.screen(text, answers)
+            judged = candidates
             if not has_same_candidates:
                 asked = [each for each in of_text if asked_task.is_of_run(each.key)]
-                judged = asked_task.screen(text, asked).candidates
+                _, judged = asked_task.screen(text, asked)
             by_llm = Counter(answer.key.llm for answer in answers)
-            yield TextCandidates(
-                text, screened.proposals, screened.candidates, judged, by_llm
-            )
+            yield TextCandidates(text, proposals, candidates, judged, by_llm)
 
     def with_votes(self) -> Iterator[TextCandidates]:
         """Each text with the judges' votes."""
