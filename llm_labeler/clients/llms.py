@@ -7,11 +7,12 @@ import inspect
 import json
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from llm_labeler.records import (
     Ask,
@@ -47,38 +48,30 @@ _NAME = re.compile(r"[\w-]+")
 _SHORT = {"openai_compatible": "server"}  # alias of the kind
 
 
-class Provider(Protocol):
+class Provider(ABC):
     """An LLM, a function or rules; `build` makes one."""
 
-    name: str  # in the configuration
-    model: str
-    parameters: str  # hash of `parameters_text`, see AskKey
-    parameters_text: str  # JSON of the parameters that affect answers; no credentials
-    prices: Prices
-    concurrency: int
-    rpm: int | None
-    tpm: int | None
-    attempts: int
     # The environment variable with the key; None if no key is needed.
     key_variable: str | None = None
     leaves_machine: bool = False  # whether texts may be sent to another machine
-    # Fields of requests that its server doesn't know; stored with the answers.
-    refused: set[str]
 
     def __init__(
         self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices
     ) -> None:
-        self.name = name
+        self.name = name  # in the configuration
         self.model = settings.model
         self.prices = prices
+        # JSON of the parameters that affect answers, without credentials, and its hash.
         self.parameters_text = parameters_text
         self.parameters = content_hash(parameters_text)
         self.concurrency = settings.concurrency
         self.rpm = settings.rpm
         self.tpm = settings.tpm
         self.attempts = settings.attempts
-        self.refused = set()
+        # Fields of requests that its server doesn't know; stored with the answers.
+        self.refused: set[str] = set()
 
+    @abstractmethod
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
 
@@ -86,6 +79,7 @@ class Provider(Protocol):
         """Raise an error if the LLM is not available."""
         return
 
+    @abstractmethod
     async def reply(self, ask: Ask) -> LlmReply:
         """Make one call."""
 
