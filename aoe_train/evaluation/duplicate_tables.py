@@ -19,9 +19,9 @@ from aoe_train.evaluation.duplicates import (
 from aoe_train.evaluation.pair_task import PairSource
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.records import ROW
 
 _ALIASES = {
     "id": ("id", "number", "key"),

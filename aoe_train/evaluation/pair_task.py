@@ -27,11 +27,11 @@ from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import base_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
-from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_pairs, split_names
 from pairkit.dataset.reading.tables import has_header, is_table
+from pairkit.dataset.records import FILE, ROW
 from pairkit.similarity.measures import estimated_tokens
 
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}

@@ -15,7 +15,7 @@ from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import Result, defined
 from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
-from pairkit.dataset.making import dataset_card as card
+from pairkit.dataset.making import dataset_folder as card
 from pairkit.reports.page import html_page
 
 if TYPE_CHECKING:

@@ -223,10 +223,7 @@ class TaskRequest(NamedTuple):
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""
         columns = dict(self.columns or {})
-        roles = {
-            "anchor": columns.pop("text", "text"),
-            "positive": columns.pop("group"),
-        }
+        roles = {"text": columns.pop("text", "text"), "group": columns.pop("group")}
         if columns or self.suite is not None:
             raise ConfigError(
                 "--columns with group takes only text and group, and no --suite"

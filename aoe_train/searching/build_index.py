@@ -57,7 +57,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
 from pairkit.base.system.folders import REPLACE, check_same_run
 from pairkit.dataset.frames import as_written
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 from pairkit.similarity.bm25 import Bm25
 
 MANY = 200_000  # rows from which a faiss index is the default

@@ -42,11 +42,11 @@ from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json as column_as_json
 from pairkit.dataset.frames import as_written, join_frames, leaf_types
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
+from pairkit.dataset.records import FILE, ROW
+from pairkit.dataset.table_files import read_parquet
 from pairkit.extracting.html_blocks import without_tags
 
 ABOUT = "index.json"

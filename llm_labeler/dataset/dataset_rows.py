@@ -24,10 +24,14 @@ from llm_labeler.settings import AGGREGATIONS, TASKS
 from llm_labeler.settings.llms import RULES
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import dataset_card, table
-from pairkit.dataset.making.dataset_folder import card_files, dataset_folder
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    dataset_folder,
+    table,
+)
 from pairkit.dataset.records import SPLITS
+from pairkit.dataset.table_files import write_parquet
 from pairkit.similarity.groups import Indices
 
 NAMES = pl.List(pl.String)

@@ -20,8 +20,8 @@ from llm_labeler.records import (
 )
 from llm_labeler.settings import TASKS, PromptSettings
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.conflicts import label_scale
 from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.records import label_scale
 
 PAPER_NAME = "paper"
 _HARDENED_NAME = "hardened"

@@ -309,7 +309,7 @@ def test_evaluate_ranks_texts_of_one_group(capsys):
     assert again == told
     assert "left out 1 rows with repeated texts" in stderr(capsys)
     with_lone_text = [*data, {"text": "f", "intent": None}]
-    with data_error("positive is empty"):
+    with data_error("group is empty"):
         evaluate(on_circle, data=with_lone_text, columns=columns)
     skipped = evaluate(
         on_circle, data=with_lone_text, columns=columns, bad_rows="skip", resamples=0

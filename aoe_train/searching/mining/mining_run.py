@@ -25,7 +25,7 @@ from pairkit.base.system.folders import (
     try_read_json_object,
     work_beside,
 )
-from pairkit.dataset.making import dataset_card as card
+from pairkit.dataset.making import dataset_folder as card
 from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:

@@ -31,8 +31,12 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    shard_path,
+    write_dataset,
+)
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.similarity.near_duplicates import without_near_duplicates
 
