@@ -47,6 +47,7 @@ options = SHARED.extended(
         short="-l",
         metavar="NAME,…",
         panel=_LLMS,
+        main=True,
     ),
     work=Option(
         "Folder of the stored answers.", short="-w", metavar="DIR", panel=INPUT
@@ -97,7 +98,7 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
 
     data: Source
     _: KW_ONLY
-    llm: LlmsGiven
+    llm: LlmsGiven | None = None
     out: str | Path = "pairs"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None
@@ -222,7 +223,7 @@ class JudgeRequest(Request, shared=options, settings=_SETTINGS):
 
     data: Source
     _: KW_ONLY
-    llm: LlmsGiven
+    llm: LlmsGiven | None = None
     out: str | Path = "judged"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None

@@ -283,7 +283,9 @@ def build_all(
     """Make the providers of several LLMs, by name."""
     distinct = dict.fromkeys(names)
     if not distinct:
-        raise ConfigError("no LLM is named; give --llm, such as chatgpt,llama")
+        raise ConfigError(
+            "no LLM is named; give --llm, such as chatgpt,llama, or llms in --config"
+        )
     return {
         name: build(name, settings.llm[name], functions.get(name)) for name in distinct
     }

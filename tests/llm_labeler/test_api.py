@@ -211,6 +211,14 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
     assert three.positives == 6
 
 
+def test_llms_of_the_settings(out):
+    settings = {"llms": "wordnet"}
+    made = llm_labeler.generate(["The light is red."], out=out, settings=settings)
+    assert [*made.statistics["llms"]] == ["wordnet"]
+    with config_error("no LLM is named; give llm="):
+        llm_labeler.generate(["The light is red."], out=out)
+
+
 QUIET = {"llm": "wordnet"}
 ARGUMENTS = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
