@@ -16,26 +16,24 @@ from gis_builder.store import store_tables as tables
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
     GITHUB,
+    CrawlTask,
     Issue,
     IssueRef,
     Kind,
+    Page,
+    RepoRow,
+    Tally,
     Thread,
     Tickets,
     TicketSite,
+    TopUp,
+    Usage,
 )
 from gis_builder.store.store_tables import (
     REPO_COLUMNS,
     StoredThread,
     repo_row,
     save_page,
-)
-from gis_builder.store.stored_rows import (
-    CrawlTask,
-    Page,
-    RepoRow,
-    Tally,
-    TopUp,
-    Usage,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.address import is_loopback

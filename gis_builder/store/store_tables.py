@@ -21,9 +21,12 @@ from gis_builder.store.issue_records import (
     Issue,
     IssueRef,
     Kind,
+    Page,
+    RepoOutcome,
+    RepoRow,
+    Tally,
     Thread,
 )
-from gis_builder.store.stored_rows import Page, RepoOutcome, RepoRow, Tally
 from pairkit.base.system.database import connect, database_errors
 
 _ISSUE = (

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import gis_builder
 import pairkit
-from gis_builder.crawling.github import sweep
-from gis_builder.crawling.github.check import recheck
-from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github import repositories
+from gis_builder.crawling.github.client import Crawl, HttpReply
 from gis_builder.crawling.github.fetch import Fetcher
-from gis_builder.crawling.github.fetch_batches import Crawl
+from gis_builder.crawling.github.repositories import recheck
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef
@@ -242,7 +241,7 @@ def test_issues_opened_during_an_update_do_not_count_as_gone(
         now = recheck(crawl, name)
         return replace(now, max_number=LAST, issue_count=now.issue_count - 1)
 
-    monkeypatch.setattr(sweep, "recheck", before_it_was_opened)
+    monkeypatch.setattr(repositories, "recheck", before_it_was_opened)
     with serve(tmp_path / "later") as later:
         ((_, warning),) = crawled(later, work, update=True).status.warnings
     assert warning.startswith("update: 1 stored issues no longer exist")  # the last one

@@ -1,7 +1,6 @@
 """Nodes that a real server may send and the test server does not; its threads equal those of an import."""
 
-from gis_builder.crawling.github.nodes import IssueNode
-from gis_builder.crawling.github.parse import parse_issue, parse_thread
+from gis_builder.crawling.github.nodes import IssueNode, parse_issue, parse_thread
 from gis_builder.store.decoding import Malformed, convert
 from gis_builder.store.issue_records import IssueRef
 from pairkit import BadReply

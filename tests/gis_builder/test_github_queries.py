@@ -5,7 +5,7 @@ from graphql import parse, validate
 from graphql.utilities import find_breaking_changes
 
 from gis_builder.crawling.github.graphql_queries import INTROSPECTION, Queries, Server
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
 from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema

@@ -12,7 +12,7 @@ from pathlib import Path
 import requests
 from requests.auth import AuthBase
 
-from gis_builder.settings.crawl_settings import read_root
+from gis_builder.settings import read_root
 from pairkit.base.errors import AuthError, ConfigError
 from pairkit.base.system.address import origin_of
 

@@ -12,14 +12,12 @@ from functools import partial
 from queue import SimpleQueue
 
 from gis_builder.crawl_progress import Began, CrawlListener, Finished
-from gis_builder.crawling.github import check, search, sweep
+from gis_builder.crawling.github import repositories, search
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Client, CrawlStopped, Unreachable
-from gis_builder.crawling.github.fetch import fetch
-from gis_builder.crawling.github.fetch_batches import Crawl
-from gis_builder.crawling.github.negative_sample import fetch_negative_sample
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.crawling.github.client import Client, Crawl, CrawlStopped, Unreachable
+from gis_builder.crawling.github.fetch import fetch, fetch_negative_sample
+from gis_builder.crawling.github.repositories import may_be_repository
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
 from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
@@ -49,7 +47,7 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look up the repositories and return their rows in this order."""
-        self._run("check", {"": partial(check.check, names=repos)})
+        self._run("check", {"": partial(repositories.check, names=repos)})
         return self._store.rows_of(repos)
 
     def search(self, repos: Sequence[str]) -> None:
@@ -58,11 +56,11 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def sweep(self, repos: Sequence[str]) -> None:
         """Fetch every thread."""
-        self._for_each(repos, "sweep", sweep.sweep)
+        self._for_each(repos, "sweep", repositories.sweep)
 
     def update(self, repos: Sequence[str]) -> None:
         """Fetch every thread that changed since the crawl or the last update."""
-        self._for_each(repos, "update", sweep.update)
+        self._for_each(repos, "update", repositories.update)
 
     def fetch(self, refs: Sequence[IssueRef]) -> None:
         """Fetch issues of any repository by number, unless the store knows them already."""
@@ -99,7 +97,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         valid = sorted(filter(may_be_repository, repos))
         new = [repo for repo in valid if repo.lower() not in known]
         if new:
-            self._run("check", {"": partial(check.check, names=new, listed=False)})
+            self._run(
+                "check", {"": partial(repositories.check, names=new, listed=False)}
+            )
 
     def _drop_inaccessible(self, refs: Iterable[IssueRef]) -> list[IssueRef]:
         """Store the references to missing or inaccessible repositories as missing; return the others."""

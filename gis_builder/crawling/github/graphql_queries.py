@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.crawling.github import nodes
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import CrawlTask, IssueRef, TopUp
 
 T = TypeVar("T")
