@@ -97,7 +97,10 @@ def import_dumps(
             f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
         )
         rows.append(row)
-        page.repos += tracker.former_rows()
+        for former in tracker.former_rows():
+            if former.name not in trackers:  # it may be that of a new repository
+                page.repos.append(former)
+                page.renamed.append((former.name, tracker.name))
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
         page.outdated.append(tracker.name)
         page.warnings += [(tracker.name, text) for text in tracker.warnings()]
@@ -346,6 +349,9 @@ class Trackers:
     def __iter__(self) -> Iterator[DumpTracker]:
         for name in sorted(self._by_name):
             yield self._by_name[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._by_name
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""

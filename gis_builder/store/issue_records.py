@@ -429,6 +429,7 @@ class Page(Struct):
     fetched: list[IssueRef] = []  # no longer pending
     tasks: list[CrawlTask] = []
     dropped: list[tuple[str, str]] = []  # repository and kind of tasks to delete
+    renamed: list[tuple[str, str]] = []  # former and present full name
     repos: list[RepoRow] = []
     outdated: list[str] = []  # repositories whose earlier warnings are deleted
     warnings: list[tuple[str, str]] = []  # repository, text

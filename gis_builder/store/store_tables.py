@@ -47,6 +47,30 @@ _INSERT_ISSUE = (
 _INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
+_OF_THREADS = ("comments", "events", "missing", "top_ups", "issues")
+# Move all that is stored of a repository to its present name; a thread that is already stored there is kept.
+_RENAME = (
+    "DELETE FROM issues WHERE repo = :name AND depth = 0 "
+    "AND number IN (SELECT number FROM issues WHERE repo = :former)",
+    *(
+        f"DELETE FROM {table} WHERE repo = :former AND number IN (SELECT number FROM issues WHERE repo = :name)"  # noqa: S608
+        for table in _OF_THREADS
+    ),
+    # A search contains the former name.
+    "DELETE FROM tasks WHERE repo = :former AND kind = 'search' AND EXISTS "
+    "(SELECT 1 FROM tasks WHERE repo = :former AND kind = 'search' AND NOT done)",
+    *(
+        f"UPDATE OR REPLACE {table} SET repo = :name WHERE repo = :former"  # noqa: S608
+        for table in (*_OF_THREADS, "wishes", "tasks", "warnings", "usage")
+    ),
+    "UPDATE issues SET duplicate_of_repo = :name WHERE duplicate_of_repo = :former",
+    "UPDATE events SET target_repo = :name WHERE target_repo = :former",
+    "UPDATE repos SET full_name = :name, outcome = 'renamed', detail = 'now ' || :name WHERE full_name = :former",
+    # References may have the former name.
+    "INSERT OR REPLACE INTO repos SELECT :former, outcome, full_name, detail, max_number, issue_count, created_at, "
+    "newest_at, as_of, labels, 0 FROM repos WHERE full_name = :name "
+    "AND NOT EXISTS (SELECT 1 FROM repos WHERE name = :former AND full_name = :name) LIMIT 1",
+)
 # The kind of a task that stores a sample's order and is never done.
 _NEGATIVE_SAMPLE = "pool"
 _TALLIES = {
@@ -207,6 +231,9 @@ def content_hash(path: Path) -> str:
 
 def save_page(connection: sqlite3.Connection, page: Page) -> None:
     """Write a page within the caller's transaction."""
+    for former, name in page.renamed:
+        for sql in _RENAME:
+            connection.execute(sql, {"former": former, "name": name})
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
     insert_new = _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE")

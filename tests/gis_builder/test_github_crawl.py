@@ -29,7 +29,7 @@ from .crawl_world import (
     is_pull,
     station_rows,
 )
-from .working_folder import contents, stored
+from .working_folder import contents, imported, stored, verdicts
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
 QUARRY = "quarryhq/quarry"
@@ -247,20 +247,25 @@ def test_issues_opened_during_an_update_do_not_count_as_gone(
     assert warning.startswith("update: 1 stored issues no longer exist")  # the last one
 
 
-def test_an_update_of_a_renamed_repository_starts_anew(tmp_path, work):
-    former, name = "acme/boat", "acme/ship"
-    write_tracker(tmp_path / "old", former, issues=[issue(former, 1)])
-    renamed = {"previous_names": [former]}
-    write_tracker(tmp_path / "new", name, renamed, issues=[issue(name, 1)])
-    with serve(tmp_path / "old") as old:
-        crawled(old, work, former, strategy="all")
-    with serve(tmp_path / "new") as new:
-        said = "acme/boat: now acme/ship.*: run the same command again"
-        with raises(gis_builder.IncompleteCrawlError, match=said):
-            crawled(new, work, former, update=True)
-        (row,) = crawled(new, work, former, update=True).repositories
-    assert row.full_name == name
-    assert threads(work) == [1, 1]
+@parametrize(
+    "first, later", [("import", "import"), ("import", "update"), ("crawl", "update")]
+)
+def test_a_repository_that_is_renamed_twice(tmp_path, work, first, later):
+    """It keeps its issues, and references may have a former name."""
+    names = ["acme/boat", "acme/ship", "acme/vessel"]
+    for count, name in enumerate(names):
+        dump = tmp_path / str(count)
+        issues = [issue(name, 1), issue(name, 2, **closed("max", 9))]
+        remark = comment(name, 2, 1, "Duplicate of acme/ship#1", day=9)
+        info = {"previous_names": names[:count]}
+        write_tracker(dump, name, info, issues=issues, comments=[remark])
+        with serve(dump) as server:
+            if (later if count else first) == "import":
+                imported(dump, work)
+            else:
+                crawled(server, work, names[0], strategy="all", update=count > 0)
+    assert [row[:2] for row in contents(work)["issues"]] == [(name, 1), (name, 2)]
+    assert verdicts(work)[f"{name}#2"][:2] == ("duplicate", [f"{name}#1"])
 
 
 def test_each_skipped_issue_has_a_warning(station, work, monkeypatch):

@@ -174,6 +174,7 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
+        name = self._store.full_name(name)  # it may have been renamed
         page = Page(usage={name: worker.client.take_usage()})
         # A job for several repositories has no name.
         for row in self._store.repos() if failure and name else ():

@@ -56,6 +56,10 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
             # A failed crawl continues with its old data, so an update must start at the old time.
             as_of = old.as_of if old and old.as_of else row.as_of
             page.repos.append(replace(row, listed=listed, as_of=as_of))
+            former = old.full_name if old else ""
+            is_renamed = row.outcome is RepoOutcome.RENAMED
+            if is_renamed and former not in ("", row.full_name):
+                page.renamed.append((former, row.full_name))
         crawl.save("", page)
         checked += len(page.repos)
         crawl.report("", "check", checked, len(unchecked))
@@ -154,7 +158,11 @@ def sweep(crawl: Crawl, row: RepoRow) -> None:
 
 def update(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread that changed since the start of the crawl or the last update."""
-    task = _update_task(crawl, row)
+    tasks = crawl.store.tasks(row.full_name, "update")
+    if tasks:
+        task = tasks[0]
+    else:
+        row, task = _begin_update(crawl, row)
     _IssueList(crawl, task).fetch()
     fetch_top_ups(crawl, row.full_name)
 
@@ -171,15 +179,17 @@ def update(crawl: Crawl, row: RepoRow) -> None:
     crawl.save(row.full_name, page)
 
 
-def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
-    """The stopped update or a new one, with its start time and the fields of the row to store at its end."""
-    tasks = crawl.store.tasks(row.full_name, "update")
-    if tasks:
-        return tasks[0]
+def _begin_update(crawl: Crawl, row: RepoRow) -> tuple[RepoRow, CrawlTask]:
+    """The present row, and a task with the start time and the fields of the row to store at its end."""
     now = recheck(crawl, row.full_name)
-    # Inaccessible or renamed; the next crawl looks it up again.
-    if now.full_name.lower() != row.full_name.lower():
+    if not now.full_name:  # inaccessible; the next crawl looks it up again
         raise RemoteError(f"{row.full_name}: {now.detail}")
+    page = Page()
+    if now.full_name != row.full_name:
+        page.renamed.append((row.full_name, now.full_name))
+        detail = f"now {now.full_name}"
+        outcome = RepoOutcome.RENAMED
+        row = replace(row, full_name=now.full_name, outcome=outcome, detail=detail)
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
@@ -187,8 +197,10 @@ def _update_task(crawl: Crawl, row: RepoRow) -> CrawlTask:
         "row": {name: getattr(now, name) for name in changing},
     }
     task = CrawlTask(row.full_name, "update", state=state)
-    crawl.save(row.full_name, Page(tasks=[task]))
-    return task
+    page.tasks.append(task)
+    page.repos.append(row)
+    crawl.save(row.full_name, page)
+    return row, task
 
 
 class _IssueList:
