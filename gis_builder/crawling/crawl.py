@@ -77,12 +77,11 @@ def import_tracker(
                 f"{store.path.parent}: contains a crawl; choose another --work"
             )
         _check_server(store, server)
-    rows = import_dumps(dumps, folder, store, say, broken)
     record = {"strategy": _IMPORTED}
     if server != GITHUB_HOST:
         record["server"] = server
     store.set_crawl_record(record)
-    return rows
+    return import_dumps(dumps, folder, store, say, broken)
 
 
 def crawl_record(settings: BuildSettings) -> dict[str, Any]:

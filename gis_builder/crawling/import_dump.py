@@ -35,6 +35,7 @@ from gis_builder.store import (
     RepoOutcome,
     RepoRow,
     Store,
+    StoredThread,
     Thread,
     TopUp,
     pull_request,
@@ -218,7 +219,8 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    for threads in batched(store.threads(tracker.name, only_complete=False), _THREADS):
+    stored = store.stored_threads(tracker.name, only_complete=False)
+    for threads in batched(map(StoredThread.read, stored), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
         for thread in threads:

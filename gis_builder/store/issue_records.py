@@ -16,17 +16,6 @@ from msgspec import Meta, Struct
 
 GITHUB = "https://github.com"
 RATE_LIMIT = "budget"  # key of the last known rate limit in the table meta
-# The parts of a page that are counted in the log.
-_LOGGED = (
-    "threads",
-    "issues",
-    "comments",
-    "events",
-    "pending",
-    "missing",
-    "repos",
-    "warnings",
-)
 
 
 class TicketRow(NamedTuple):
@@ -437,6 +426,5 @@ class Page(Struct):
     notes: dict[str, str] = {}  # for the table meta
 
     def __str__(self) -> str:
-        counts = {name: len(getattr(self, name)) for name in _LOGGED}
-        logged = [f"{name} {count:,}" for name, count in counts.items() if count]
-        return ", ".join(logged) or "progress"
+        counts = {name: len(getattr(self, name)) for name in self.__struct_fields__}
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)

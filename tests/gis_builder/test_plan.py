@@ -7,7 +7,14 @@ import gis_builder
 from pairkit import ConfigError, RemoteError
 from tests.contract.conftest import environment, run_here
 from tests.support.github import serve
-from tests.support.shorthand import SAMPLE, approx, config_error, parametrize, raises
+from tests.support.shorthand import (
+    SAMPLE,
+    approx,
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+)
 
 from .crawl_world import serving
 
@@ -102,6 +109,8 @@ def test_only_missing_repositories_are_an_error(tiny, work):
             r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
         ):
             run()
+    with data_error("contains no issues; run `gis import`"):
+        gis_builder.detect(work)
 
 
 def test_many_missing_repositories_share_a_line(tiny):

@@ -595,5 +595,5 @@ def test_after_an_import_without_issues_nothing_is_detected_or_paired(root, work
     with data_error(r"contains no issue \(o/r: no issues\); save"):
         imported(root, work)
     for step in (gis_builder.detect, gis_builder.pair):
-        with data_error("contains no issues; run `gis import`"):
+        with config_error("no such store; run `gis import`"):
             step(work)
