@@ -11,7 +11,8 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import gis_builder
-from gis_builder.crawling.github.exchange import Exchange, Raw
+from gis_builder.crawling.github.exchange import Exchange
+from gis_builder.crawling.github.responses import classify
 from pairkit import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service
@@ -112,7 +113,7 @@ def patched_exchange(respond):
     """Let this function respond to every request."""
 
     def send(exchange, _session, body):
-        return Raw(*respond("POST", exchange._url, body))
+        return classify(*respond("POST", exchange._url, body))
 
     return patch.object(Exchange, "_send", send)
 

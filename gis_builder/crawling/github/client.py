@@ -29,7 +29,6 @@ from gis_builder.crawling.github.responses import (
     AnswerKind,
     GraphQLError,
     QueryAnswer,
-    classify,
     damaged,
 )
 from gis_builder.settings import CrawlSettings
@@ -146,11 +145,7 @@ class Client:
         self._check_stop()
         start = time.monotonic()
         body = json.dumps({"query": query.text}).encode()
-        raw = self._exchange.post(body)
-        if isinstance(raw, QueryAnswer):
-            answer = raw
-        else:
-            answer = _decoded(classify(raw.status, raw.headers, raw.body), query)
+        answer = _decoded(self._exchange.post(body), query)
         self._was_reached |= answer.has_response
         self._rate_limit = answer.rate_limit or self._rate_limit
         seconds = time.monotonic() - start

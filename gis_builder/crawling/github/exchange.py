@@ -10,10 +10,8 @@ import io
 import threading
 import time
 import zlib
-from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
@@ -24,7 +22,12 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, damaged
+from gis_builder.crawling.github.responses import (
+    AnswerKind,
+    QueryAnswer,
+    classify,
+    damaged,
+)
 from pairkit.base.system.address import Address
 
 # A hundred comments of the maximum length with every character escaped are 40 MB.
@@ -60,15 +63,6 @@ class _Adapter(HTTPAdapter):
         return pool
 
 
-@dataclass(frozen=True)
-class Raw:
-    """A response, in which the token is masked if the server echoed it."""
-
-    status: int
-    headers: Mapping[str, str]  # names in lower case
-    body: bytes
-
-
 class Exchange:
     """Sends requests to one server with one token, over a persistent connection."""
 
@@ -79,9 +73,9 @@ class Exchange:
         self._timeout_s = timeout_s
         self._session = _open_session(address)
 
-    def post(self, body: bytes) -> Raw | QueryAnswer:
-        """Post a query as JSON; returns the response, or the reason why there is none."""
-        answer: Future[Raw | QueryAnswer] = Future()
+    def post(self, body: bytes) -> QueryAnswer:
+        """Post a query as JSON; returns the classified response, or the reason why there is none."""
+        answer: Future[QueryAnswer] = Future()
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
         request = (answer, self._session, body)
         threading.Thread(target=self._answer, args=request, daemon=True).start()
@@ -97,7 +91,7 @@ class Exchange:
 
     def _answer(
         self,
-        answer: Future[Raw | QueryAnswer],
+        answer: Future[QueryAnswer],
         session: requests.Session,
         body: bytes,
     ) -> None:
@@ -113,7 +107,7 @@ class Exchange:
         except BaseException as error:  # noqa: BLE001 - raised by `result`
             answer.set_exception(error)
 
-    def _send(self, session: requests.Session, body: bytes) -> Raw | QueryAnswer:
+    def _send(self, session: requests.Session, body: bytes) -> QueryAnswer:
         end = time.monotonic() + self._timeout_s
         # A host may have several addresses, so an attempt to connect gets a part of the time.
         connect_timeout_s = self._timeout_s / 4
@@ -130,12 +124,13 @@ class Exchange:
                 name.lower(): self._token.mask(value)
                 for name, value in response.headers.items()
             }
-            content = _decompress(
-                _read_body(response, end), received.get("content-encoding", "")
-            )
+            encoding = received.get("content-encoding", "")
+            content = _decompress(_read_body(response, end), encoding)
             if isinstance(content, QueryAnswer):
                 return content
-            return Raw(response.status_code, received, self._token.mask_bytes(content))
+            # The server may have echoed the token.
+            body = self._token.mask_bytes(content)
+            return classify(response.status_code, received, body)
 
 
 class _Session(requests.Session):
