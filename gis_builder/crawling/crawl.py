@@ -31,7 +31,6 @@ _CONTENT_SETTINGS = {
     "title_words",
     "body_phrases",
     "max_phrase_share",
-    "label_query",
 }
 
 
@@ -161,8 +160,8 @@ def _complete(
     positives = _fetch_dependencies(github, store, repos, settings, show)
     sizes = {}
     for repo in repos:
-        is_swept = store.tasks(repo, "sweep", done=True)  # it has every issue already
-        if not is_swept:
+        sweeps = store.tasks(repo, "sweep")
+        if not any(task.done for task in sweeps):  # else it has every issue already
             sizes[repo] = negative_sample_size(positives[repo], settings.pool)
     github.fetch_negative_sample(sizes, settings.seed)
 

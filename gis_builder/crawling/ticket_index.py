@@ -309,13 +309,6 @@ class TicketIndex:
             for part in read_cell(link.cell, link.ticket):
                 self._add_part(link, part, repo)
 
-    def key(self, ref: IssueRef) -> str:
-        """The id of a ticket, or the reference of another issue."""
-        for id_, row in self.tickets.get(ref.repo, {}).items():
-            if row.number == ref.number:
-                return id_
-        return str(ref)
-
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""
         found = self._at(f"={id_}", self._spelling.get(repo.lower(), repo))

@@ -144,7 +144,7 @@ class Store(AbstractContextManager["Store"]):
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
-        self._names: dict[str, str] | None = None
+        self._rows: dict[str, RepoRow] | None = None
         self._kinds: dict[str, dict[int, Kind]] = {}
         self._content_hash: str | None = None
 
@@ -262,33 +262,34 @@ class Store(AbstractContextManager["Store"]):
 
     def full_name(self, repo: str) -> str:
         """The server's spelling of a repository's name, from any case or a former name."""
+        row = self.row(repo)
+        return row.full_name if row and row.full_name else repo
+
+    def row(self, repo: str) -> RepoRow | None:
+        """The row of a repository by its present or a former name, in any case."""
         with self._lock:
-            if self._names is None:
-                rows = [row for row in self.all_repos() if row.full_name]
-                self._names = {row.full_name.lower(): row.full_name for row in rows}
-                self._names |= {row.name.lower(): row.full_name for row in rows}
-            return self._names.get(repo.lower(), repo)
+            if self._rows is None:
+                rows = self.all_repos()
+                self._rows = {row.name.lower(): row for row in rows}
+                self._rows |= {row.full_name.lower(): row for row in rows}
+            return self._rows.get(repo.lower())
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
         rows = self._select(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
         return [repo_row(row) for row in rows]
 
-    def tasks(
-        self, repo: str, kind: str, *, done: bool | None = None
-    ) -> list[CrawlTask]:
-        """The tasks of a kind by key; `done` selects finished or open tasks."""
+    def tasks(self, repo: str, kind: str) -> list[CrawlTask]:
+        """The tasks of a kind by key."""
         rows = self._select(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key",
             repo,
             kind,
         )
-        tasks = []
-        for key, cursor, state, is_done in rows:
-            task = CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
-            if done is None or task.done == done:
-                tasks.append(task)
-        return tasks
+        return [
+            CrawlTask(repo, kind, key, cursor, json.loads(state), bool(done))
+            for key, cursor, state, done in rows
+        ]
 
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
         """The issues whose threads are to be fetched, by number."""
@@ -374,7 +375,7 @@ class Store(AbstractContextManager["Store"]):
             self._kinds.clear()
             self._content_hash = None
             if page.repos:
-                self._names = None
+                self._rows = None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

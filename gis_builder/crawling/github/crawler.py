@@ -91,11 +91,8 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _check_new(self, repos: Collection[str]) -> None:
         """Look up repositories of targets that weren't requested."""
-        known = set()
-        for row in self._store.all_repos():
-            known |= {row.name.lower(), row.full_name.lower()}
         valid = sorted(filter(may_be_repository, repos))
-        new = [repo for repo in valid if repo.lower() not in known]
+        new = [repo for repo in valid if self._store.row(repo) is None]
         if new:
             self._run(
                 "check", {"": partial(repositories.check, names=new, listed=False)}
@@ -103,13 +100,10 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _drop_inaccessible(self, refs: Iterable[IssueRef]) -> list[IssueRef]:
         """Store the references to missing or inaccessible repositories as missing; return the others."""
-        all_rows = self._store.all_repos()
-        rows = {row.name.lower(): row for row in all_rows}
-        rows |= {row.full_name.lower(): row for row in all_rows if row.is_crawlable}
         accessible = []
         page = Page()
         for ref in refs:
-            row = rows.get(ref.repo.lower())
+            row = self._store.row(ref.repo)
             if not may_be_repository(ref.repo):
                 page.missing[ref] = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
             elif row is not None and row.is_crawlable:

@@ -35,14 +35,9 @@ _HEAVY_WORDS = (
 )
 _LIMIT_TYPES = {"RATE_LIMITED", "RATE_LIMIT"}
 _DENIED_TYPES = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "SAML_FORBIDDEN"}
-HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
+_HIDDEN_TYPES = {*_DENIED_TYPES, "NOT_FOUND"}
 _TRANSIENT_TYPES = {"INTERNAL", "SERVICE_UNAVAILABLE", "LOADING"}
 _LIMIT_WORDS = ("rate limit exceeded", "secondary rate limit", "abuse")
-_GONE = {
-    404: "not found",
-    410: "deleted",
-    451: "withheld for legal reasons",
-}
 
 
 class AnswerKind(StrEnum):
@@ -79,7 +74,7 @@ class GraphQLError:
     @property
     def needs_retry(self) -> bool:
         """Whether its part must be requested again; otherwise it doesn't exist or is not accessible."""
-        return self.is_heavy or self.type not in HIDDEN_TYPES
+        return self.is_heavy or self.type not in _HIDDEN_TYPES
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ _GRAPHQL_BODY = Decoder(_GraphQLBody)
 _MESSAGE_BODY = Decoder(_MessageBody)
 _KINDS = {
     401: AnswerKind.AUTH,
-    **dict.fromkeys(_GONE, AnswerKind.NOT_FOUND),
+    **dict.fromkeys((404, 410, 451), AnswerKind.NOT_FOUND),
     **dict.fromkeys((413, 502, 504), AnswerKind.TOO_HEAVY),
     **dict.fromkeys(
         (408, 425, 500, 503, 520, 521, 522, 523, 524), AnswerKind.TRANSIENT
@@ -138,16 +133,10 @@ def classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
 def _classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     if 200 <= status < 300:
         return _classify_success(headers, body)
-    message = _message(body) or f"HTTP {status}"
+    message = f"HTTP {status} {_message(body)}".strip()
     if status in (403, 429):
         return _classify_refusal(status, headers, message)
     kind = _KINDS.get(status, AnswerKind.BAD_REPLY)
-    if status in _GONE:
-        message = f"{_GONE[status]} ({message})"
-    elif 300 <= status < 400:
-        message = f"unexpected redirect (HTTP {status})"
-    elif kind is AnswerKind.BAD_REPLY:
-        message = f"HTTP {status}: {message}"
     return QueryAnswer(kind, wait_s=_retry_after(headers), message=message)
 
 
