@@ -23,8 +23,8 @@ from gis_builder.trackers.ticket_files import (
     ImportOptions,
     TicketFile,
     file_kind,
+    nested_roles,
 )
-from gis_builder.trackers.ticket_records import nested_roles
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import one_line
 

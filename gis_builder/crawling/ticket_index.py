@@ -30,7 +30,7 @@ from gis_builder.detection.rules import relation_of
 from gis_builder.store import IssueRef, Relation, TicketRow, Tickets
 from gis_builder.store.decoding import Malformed
 from gis_builder.trackers.ticket_cells import SEPARATOR, plain_id
-from gis_builder.trackers.ticket_records import Link, Ticket
+from gis_builder.trackers.ticket_files import Link, Ticket
 from pairkit.base.printable import comparable, one_line
 
 _NUMBERED = re.compile(

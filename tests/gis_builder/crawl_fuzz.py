@@ -11,8 +11,7 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import gis_builder
-from gis_builder.crawling.github.exchange import Exchange
-from gis_builder.crawling.github.responses import classify
+from gis_builder.crawling.github.exchange import Exchange, classify
 from pairkit import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service

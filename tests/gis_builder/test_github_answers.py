@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 
-from gis_builder.crawling.github.responses import classify, requested_wait_s
+from gis_builder.crawling.github.exchange import classify, requested_wait_s
 from gis_builder.store import RateLimit
 from gis_builder.store.decoding import convert
 from tests.support.shorthand import each_line, parametrize

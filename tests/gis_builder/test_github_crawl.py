@@ -9,9 +9,9 @@ import gis_builder
 import pairkit
 from gis_builder.crawling.github import repositories
 from gis_builder.crawling.github.client import Crawl, HttpReply
+from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.repositories import recheck
-from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef
 from pairkit import AuthError, RateLimited, RemoteError

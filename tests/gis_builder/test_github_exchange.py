@@ -10,8 +10,7 @@ import pytest
 
 from gis_builder.crawling.github import exchange
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.exchange import Exchange
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer
+from gis_builder.crawling.github.exchange import AnswerKind, Exchange, QueryAnswer
 from pairkit.base.system.address import read_address
 from tests.support.shorthand import parametrize
 

@@ -17,7 +17,13 @@ from msgspec.json import Decoder
 
 from gis_builder.crawl_progress import Advanced, CrawlListener, Waiting
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.exchange import Exchange
+from gis_builder.crawling.github.exchange import (
+    AnswerKind,
+    Exchange,
+    GraphQLError,
+    QueryAnswer,
+    damaged,
+)
 from gis_builder.crawling.github.graphql_queries import (
     INTROSPECTION,
     GraphQuery,
@@ -25,12 +31,6 @@ from gis_builder.crawling.github.graphql_queries import (
     Server,
 )
 from gis_builder.crawling.github.nodes import Rate
-from gis_builder.crawling.github.responses import (
-    AnswerKind,
-    GraphQLError,
-    QueryAnswer,
-    damaged,
-)
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Store, Usage
 from gis_builder.store.decoding import MAX_NUMBER, Malformed, decode, stamp

@@ -20,6 +20,7 @@ from gis_builder.crawling.github.client import (
     HttpReply,
     Pages,
 )
+from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.nodes import (
     FoundPull,
     IssuesByAlias,
@@ -35,7 +36,6 @@ from gis_builder.crawling.github.nodes import (
     ref_of,
     well_formed,
 )
-from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import (
     Absence,
     CrawlTask,

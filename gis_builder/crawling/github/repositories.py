@@ -16,6 +16,7 @@ from gis_builder.crawling.github.client import (
     epoch,
     iso,
 )
+from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.fetch import fetch_top_ups, value_of
 from gis_builder.crawling.github.nodes import (
     Listing,
@@ -24,7 +25,6 @@ from gis_builder.crawling.github.nodes import (
     parse_thread,
     well_formed,
 )
-from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.crawling.status import without_issues
 from gis_builder.store import CrawlTask, Page, RepoOutcome, RepoRow
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
