@@ -24,7 +24,7 @@ SPENT = {
         # kind | seconds to wait | status | headers | body
         ok |  | 200 |  | {"data": {"a": 1}}
         partial |  | 200 |  | {"data": {"a": null, "b": 1}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
-        not_found |  | 200 |  | {"data": {"a": null}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
+        bad_reply |  | 200 |  | {"data": {"a": null}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
         forbidden |  | 200 |  | {"data": null, "errors": [{"type": "FORBIDDEN"}]}
         rate_limited | 90 | 200 | spent | {"data": null, "errors": [{"type": "RATE_LIMITED"}]}
         rate_limited |  | 200 |  | {"data": {"a": 1}, "errors": [{"type": "RATE_LIMIT"}]}
@@ -42,8 +42,7 @@ SPENT = {
         rate_limited |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
         forbidden |  | 403 |  | {"message": "Resource not accessible by personal access token"}
         rate_limited |  | 429 |  |
-        not_found |  | 404 |  | {"message": "Not Found"}
-        not_found |  | 410 |  | {"message": "This issue was deleted"}
+        bad_reply |  | 404 |  | {"message": "Not Found"}
         too_heavy |  | 502 |  | <html><h1>502 Bad Gateway</h1></html>
         too_heavy |  | 504 |  |
         transient | 5 | 503 | {"retry-after": "5"} |

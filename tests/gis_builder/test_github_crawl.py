@@ -507,11 +507,10 @@ def test_no_wait_after_the_last_attempt():
 def canned_crawl(reply):
     """A crawl that gets this reply to each of two attempts, and its waits."""
     waits = []
-    client = SimpleNamespace(back_off=lambda failures, _: waits.append(failures))
     crawl = SimpleNamespace(
         settings=CrawlSettings(attempts=2),
         queries=SimpleNamespace(issues=list, repositories=list),
-        client=client,
+        back_off=lambda failures, _: waits.append(failures),
         ask=lambda _size, refs, _query: (reply, len(refs)),
     )
     return crawl, waits

@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 import gis_builder
 from gis_builder.crawling.github import GitHub, find_tokens
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.client import Client
+from gis_builder.crawling.github.client import Crawl
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
@@ -289,6 +289,6 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     with raises(AuthError):
         settings = CrawlSettings(api_url=f"{hostile}/401")
         token = Token(SECRET, hostile)
-        Client(settings, token, threading.Event(), lambda _: None).ask(VIEWER)
+        Crawl(settings, token, None, threading.Event(), lambda _: None).send(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

@@ -76,17 +76,19 @@ class HttpReply(Generic[T]):
     errors: tuple[GraphQLError, ...] = ()
 
 
-class Client:
-    """Sends the queries of one token, one at a time."""
+class Crawl:
+    """A worker: sends the queries of one token, one at a time, and stores what they return."""
 
     def __init__(
         self,
         settings: CrawlSettings,
         token: Token,
+        store: Store,
         stop: threading.Event,
         listener: CrawlListener,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
+        self.store = store
         self._token_name = token.name
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop
@@ -95,11 +97,75 @@ class Client:
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
 
-    def ask(self, query: GraphQuery[T]) -> HttpReply[T]:
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries for the server's optional fields, which are looked up once for each store."""
+        key = f"server {self.settings.api_url}"
+        server = self.store.meta_json(key, Server)
+        if server is None:
+            server = self._probe()
+            self.save("", Page(notes={key: json.dumps(asdict(server))}))
+        return Queries(self.settings, server)
+
+    def _probe(self) -> Server:
+        """Query the server's schema; without introspection there are no optional fields."""
+        try:
+            reply, _ = self.ask_sized(BatchSize(1), lambda _: INTROSPECTION)
+        except RequestRefused:
+            return Server()
+        return Server.of_schema(reply.data)
+
+    def save(self, repo: str, page: Page) -> None:
+        """Store a page with its cost, which is charged to the repository."""
+        page.usage[repo] = self.take_usage()
+        if self._rate_limit:
+            page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
+        self.store.save(page)
+        _LOG.info("%s: stored %s", repo or "all repositories", page)
+
+    def ask(
+        self,
+        size: BatchSize,
+        items: Sequence[ItemT],
+        query: Callable[[Sequence[ItemT]], GraphQuery[T]],
+    ) -> tuple[HttpReply[T], int]:
+        """Query the first items, as many as the server allows; returns the reply and their number."""
+        return self.ask_sized(size, lambda count: query(items[:count]))
+
+    def ask_sized(
+        self, size: BatchSize, query: Callable[[int], GraphQuery[T]]
+    ) -> tuple[HttpReply[T], int]:
+        """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
+        failures = 0
+        while True:
+            count = size.now
+            try:
+                reply = self.send(query(count))
+            except TooHeavy as error:
+                failures += 1
+                if failures >= self.settings.attempts and count == 1:
+                    raise RemoteError(
+                        f"{error}, even for a single item; run the same command again to continue"
+                    ) from error
+                self.back_off(failures, str(error))
+                size.shrink()
+                continue
+            is_cut = any(error.is_heavy for error in reply.errors)
+            if is_cut and count > 1:
+                size.shrink()
+                continue
+            size.grow()
+            return reply, count
+
+    def report(self, repo: str, stage: str, done: int, total: int) -> None:
+        """Send the progress of a stage to the listener."""
+        self._listener(Advanced(repo, stage, done, total, self._points_left))
+
+    def send(self, query: GraphQuery[T]) -> HttpReply[T]:
         """Send a query, with retries, and return its reply."""
         failures = waits = 0
         while True:
-            answer = self._ask_once(query)
+            answer = self._send_once(query)
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
                     return HttpReply(answer.data, answer.errors)
@@ -115,7 +181,7 @@ class Client:
     def back_off(self, failures: int, why: str) -> None:
         """Wait after the n-th consecutive failure, with jitter so that workers don't retry in step."""
         seconds = min(
-            self._settings.backoff_s * 2.0 ** (failures - 1), self._settings.max_wait_s
+            self.settings.backoff_s * 2.0 ** (failures - 1), self.settings.max_wait_s
         )
         jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
         self._sleep(seconds * jitter, why)
@@ -126,14 +192,8 @@ class Client:
         self._usage = Usage()
         return usage
 
-    def add_usage(self, page: Page, repo: str) -> None:
-        """Add its cost and the last known rate limit to a page."""
-        page.usage[repo] = self.take_usage()
-        if self._rate_limit:
-            page.notes[RATE_LIMIT] = json.dumps(asdict(self._rate_limit))
-
     @property
-    def points_left(self) -> int | None:
+    def _points_left(self) -> int | None:
         """The last known number of points left for the token; None if unknown."""
         return self._rate_limit.remaining if self._rate_limit else None
 
@@ -141,7 +201,7 @@ class Client:
         """Close the connection."""
         self._exchange.close()
 
-    def _ask_once(self, query: GraphQuery[Any]) -> QueryAnswer:
+    def _send_once(self, query: GraphQuery[Any]) -> QueryAnswer:
         self._check_stop()
         start = time.monotonic()
         body = json.dumps({"query": query.text}).encode()
@@ -156,32 +216,27 @@ class Client:
             answer.kind,
             seconds,
             answer.cost,
-            self.points_left,
+            self._points_left,
             one_line(query.text, _MAX_SHOWN),
         )
         return answer
 
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
-        seconds = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
+        seconds = self.settings.secondary_wait_s * 2.0 ** (waits - 1)
         if answer.wait_s is not None:
             seconds = answer.wait_s if waits == 1 else max(answer.wait_s, seconds)
-        if waits > self._settings.attempts:
+        settings = self.settings
+        if waits > settings.attempts or seconds > settings.max_wait_s:
             raise RateLimited(
-                f"still rate-limited ({answer.message}) after {waits - 1} waits; run the same command again "
-                "later",
-                seconds,
-            )
-        if seconds > self._settings.max_wait_s:
-            raise RateLimited(
-                f"rate-limited ({answer.message}) for {seconds:.0f} s more; run the same command again then, "
-                "or raise max_wait_s",
+                f"still rate-limited ({answer.message}) after {waits - 1} waits, for {seconds:.0f} s more; run the"
+                " same command again then, or raise max_wait_s",
                 seconds,
             )
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        settings = self._settings
+        settings = self.settings
         first_attempts = min(settings.first_attempts, settings.attempts)
         if not self._was_reached and failures >= first_attempts:
             raise Unreachable(
@@ -216,26 +271,23 @@ class Client:
 
 
 def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
+    """The error of an answer after which a retry is of no use."""
+    message = answer.message
     match answer.kind:
         case AnswerKind.TOO_HEAVY:
-            return TooHeavy(f"the query is too heavy for the server ({answer.message})")
+            return TooHeavy(f"the query is too heavy for the server ({message})")
         case AnswerKind.AUTH:
-            return AuthError(
-                f"the server rejects {token} ({answer.message}): create a new one and run again"
-            )
+            remedy = "create a new one and run again"
+            return AuthError(f"the server rejects {token} ({message}): {remedy}")
         case AnswerKind.FORBIDDEN:
-            return RemoteError(f"{token} has no access ({answer.message}): grant it")
-        case AnswerKind.NOT_FOUND:
-            return BadReply(
-                f"no GraphQL API at this address ({answer.message}): check api_url"
-            )
-        case _ if answer.errors:
-            return RequestRefused(answer.message)
+            return RemoteError(f"{token} has no access ({message}): grant it")
         case _:
-            return BadReply(f"{answer.message}; check api_url")
+            kind = RequestRefused if answer.errors else BadReply
+            return kind(f"{message}; check api_url")
 
 
 def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
+    """The answer with its cost and its data as the query's types."""
     if not answer.data:
         return answer
     data = {}
@@ -246,9 +298,8 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
                 rate = decode(part, _RATE)
                 cost = rate.cost if rate else 1
             else:
-                data[alias] = (
-                    None if bytes(part) == b"null" else decode(part, query.answer)
-                )
+                is_null = bytes(part) == b"null"
+                data[alias] = None if is_null else decode(part, query.answer)
     except Malformed as error:
         fault = damaged(f"the reply does not match the query ({error})")
         return replace(fault, rate_limit=answer.rate_limit)
@@ -291,78 +342,6 @@ class Pages:
 
     def _error(self, fault: str) -> BadReply:
         return BadReply(f"{self._name}: the server {fault}")
-
-
-@dataclass(frozen=True)
-class Crawl:
-    """A worker: the client of one token, and the objects that all workers share."""
-
-    settings: CrawlSettings
-    client: Client
-    store: Store
-    listener: CrawlListener
-
-    @cached_property
-    def queries(self) -> Queries:
-        """The queries for the server's optional fields, which are looked up once for each store."""
-        key = f"server {self.settings.api_url}"
-        server = self.store.meta_json(key, Server)
-        if server is None:
-            server = self._probe()
-            self.save("", Page(notes={key: json.dumps(asdict(server))}))
-        return Queries(self.settings, server)
-
-    def _probe(self) -> Server:
-        """Query the server's schema; without introspection there are no optional fields."""
-        try:
-            reply, _ = self.ask_sized(BatchSize(1), lambda _: INTROSPECTION)
-        except RequestRefused:
-            return Server()
-        return Server.of_schema(reply.data)
-
-    def save(self, repo: str, page: Page) -> None:
-        """Store a page with its cost, which is charged to the repository."""
-        self.client.add_usage(page, repo)
-        self.store.save(page)
-        _LOG.info("%s: stored %s", repo or "all repositories", page)
-
-    def ask(
-        self,
-        size: BatchSize,
-        items: Sequence[ItemT],
-        query: Callable[[Sequence[ItemT]], GraphQuery[T]],
-    ) -> tuple[HttpReply[T], int]:
-        """Query the first items, as many as the server allows; returns the reply and their number."""
-        return self.ask_sized(size, lambda count: query(items[:count]))
-
-    def ask_sized(
-        self, size: BatchSize, query: Callable[[int], GraphQuery[T]]
-    ) -> tuple[HttpReply[T], int]:
-        """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
-        failures = 0
-        while True:
-            count = size.now
-            try:
-                reply = self.client.ask(query(count))
-            except TooHeavy as error:
-                failures += 1
-                if failures >= self.settings.attempts and count == 1:
-                    raise RemoteError(
-                        f"{error}, even for a single item; run the same command again to continue"
-                    ) from error
-                self.client.back_off(failures, str(error))
-                size.shrink()
-                continue
-            is_cut = any(error.is_heavy for error in reply.errors)
-            if is_cut and count > 1:
-                size.shrink()
-                continue
-            size.grow()
-            return reply, count
-
-    def report(self, repo: str, stage: str, done: int, total: int) -> None:
-        """Send the progress of a stage to the listener."""
-        self.listener(Advanced(repo, stage, done, total, self.client.points_left))
 
 
 class BatchSize:

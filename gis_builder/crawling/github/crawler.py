@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from gis_builder.crawl_progress import Began, CrawlListener, Finished
 from gis_builder.crawling.github import repositories, search
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.client import Client, Crawl, CrawlStopped, Unreachable
+from gis_builder.crawling.github.client import Crawl, CrawlStopped, Unreachable
 from gis_builder.crawling.github.fetch import fetch, fetch_negative_sample
 from gis_builder.crawling.github.repositories import may_be_repository
 from gis_builder.settings import CrawlSettings
@@ -39,8 +39,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._store = store
         self._listener = listener
         self._stop = threading.Event()
-        clients = [Client(settings, token, self._stop, listener) for token in tokens]
-        self._workers = [Crawl(settings, client, store, listener) for client in clients]
+        self._workers = [
+            Crawl(settings, token, store, self._stop, listener) for token in tokens
+        ]
         self._idle: SimpleQueue[Crawl] = SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -87,7 +88,7 @@ class GitHub(AbstractContextManager["GitHub"]):
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for worker in self._workers:
-            worker.client.close()
+            worker.close()
 
     def _check_new(self, repos: Collection[str]) -> None:
         """Look up repositories of targets that weren't requested."""
@@ -169,7 +170,7 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
         name = self._store.full_name(name)  # it may have been renamed
-        page = Page(usage={name: worker.client.take_usage()})
+        page = Page(usage={name: worker.take_usage()})
         # A job for several repositories has no name.
         for row in self._store.repos() if failure and name else ():
             if row.full_name == name:

@@ -70,7 +70,6 @@ class AnswerKind(StrEnum):
     TRANSIENT = "transient"  # retry
     AUTH = "auth"  # the token is rejected
     FORBIDDEN = "forbidden"  # the token is valid but has no access
-    NOT_FOUND = "not_found"
     DAMAGED = "damaged"  # not a whole response to this query; retry
     BAD_REPLY = "bad_reply"  # a retry would give the same response
 
@@ -136,7 +135,6 @@ _GRAPHQL_BODY = Decoder(_GraphQLBody)
 _MESSAGE_BODY = Decoder(_MessageBody)
 _KINDS = {
     401: AnswerKind.AUTH,
-    **dict.fromkeys((404, 410, 451), AnswerKind.NOT_FOUND),
     **dict.fromkeys((413, 502, 504), AnswerKind.TOO_HEAVY),
     **dict.fromkeys(
         (408, 425, 500, 503, 520, 521, 522, 523, 524), AnswerKind.TRANSIENT
@@ -215,8 +213,6 @@ def _kind_of(errors: Iterable[GraphQLError], types: Set[str]) -> AnswerKind:
         return AnswerKind.TOO_HEAVY
     if types & _DENIED_TYPES:
         return AnswerKind.FORBIDDEN
-    if "NOT_FOUND" in types:
-        return AnswerKind.NOT_FOUND
     if types & _TRANSIENT_TYPES:
         return AnswerKind.TRANSIENT
     return AnswerKind.BAD_REPLY

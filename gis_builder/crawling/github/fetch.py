@@ -83,7 +83,7 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         crawl.report(repo, "top-ups", answered, total)
         if not page.topped_up:
             size.shrink()
-            crawl.client.back_off(max(failures.values()), "the server returned nothing")
+            crawl.back_off(max(failures.values()), "the server returned nothing")
 
 
 def _add_top_up(
@@ -149,7 +149,7 @@ class Fetcher:
                 self._size.shrink()
             if retried:
                 most = max(failures[ref] for ref in retried)
-                self._crawl.client.back_off(most, failed[retried[0]])
+                self._crawl.back_off(most, failed[retried[0]])
             waiting = sorted(retried + waiting[count:])
         return page
 

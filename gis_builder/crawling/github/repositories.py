@@ -83,7 +83,7 @@ def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[R
         has_failed = any(error.needs_retry for error in reply.errors)
         if not has_failed or attempt == crawl.settings.attempts:
             break
-        crawl.client.back_off(attempt, "the server failed on a repository")
+        crawl.back_off(attempt, "the server failed on a repository")
     errors = {str(error.path[0]): error for error in reply.errors if error.path}
     rows = []
     for index, name in enumerate(names[:count]):
@@ -273,7 +273,7 @@ class _IssueList:
         task = self._task
         failures = task.state.get("failures", 0) + 1
         if failures < self._crawl.settings.attempts:
-            self._crawl.client.back_off(failures, "the server failed on an issue")
+            self._crawl.back_off(failures, "the server failed on an issue")
             self._task = replace(task, state={**task.state, "failures": failures})
             return
         if listing is None:

@@ -165,7 +165,7 @@ class _Discovery:
                     f"every search failed ({failure}); run the same command again to continue"
                 )
             size.shrink()
-            self._crawl.client.back_off(attempt, "every search failed")
+            self._crawl.back_off(attempt, "every search failed")
         self._crawl.save(self._row.full_name, page)
 
     def _add_results(
