@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.crawl_progress import Advanced, CrawlListener, Waiting
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import (
     AnswerKind,
@@ -85,14 +85,14 @@ class Crawl:
         token: Token,
         store: Store,
         stop: threading.Event,
-        listener: CrawlListener,
+        show: RunDisplay,
     ) -> None:
         self.settings = settings
         self.store = store
         self._token_name = token.name
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop
-        self._listener = listener
+        self._show = show
         self._usage = Usage()
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
@@ -158,8 +158,8 @@ class Crawl:
             return reply, count
 
     def report(self, repo: str, stage: str, done: int, total: int) -> None:
-        """Send the progress of a stage to the listener."""
-        self._listener(Advanced(repo, stage, done, total, self._points_left))
+        """Display the progress of a stage."""
+        self._show.advanced(repo, stage, done, total, self._points_left)
 
     def send(self, query: GraphQuery[T]) -> HttpReply[T]:
         """Send a query, with retries, and return its reply."""
@@ -257,7 +257,7 @@ class Crawl:
             self.back_off(failures, answer.message)
 
     def _sleep(self, seconds: float, why: str) -> None:
-        self._listener(Waiting(why, seconds))
+        self._show.waiting(why, seconds)
         _LOG.info("waiting %.2f s: %s", seconds, why)
         self._stop.wait(seconds)
         self._usage += Usage(seconds=seconds)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
-from gis_builder.crawl_progress import Began, CrawlListener, Finished
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import repositories, search
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.client import Crawl, CrawlStopped, Unreachable
@@ -34,13 +34,13 @@ class GitHub(AbstractContextManager["GitHub"]):
         settings: CrawlSettings,
         tokens: Sequence[Token],
         store: Store,
-        listener: CrawlListener,
+        show: RunDisplay,
     ) -> None:
         self._store = store
-        self._listener = listener
+        self._show = show
         self._stop = threading.Event()
         self._workers = [
-            Crawl(settings, token, store, self._stop, listener) for token in tokens
+            Crawl(settings, token, store, self._stop, show) for token in tokens
         ]
         self._idle: SimpleQueue[Crawl] = SimpleQueue()
         for worker in self._workers:
@@ -127,14 +127,13 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
         """Distribute jobs to workers; only errors that concern every job stop the others."""
-        self._listener(Began(stage, len(jobs)))
+        self._show.began(stage, len(jobs))
         threads = ThreadPoolExecutor(len(self._workers), "crawl")
         failures = []
         is_interrupted = False
         try:
             running = {
-                threads.submit(self._work, stage, name, job)
-                for name, job in jobs.items()
+                threads.submit(self._work, name, job) for name, job in jobs.items()
             }
             while running:
                 # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
@@ -150,7 +149,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         for failure in filter(None, failures):
             raise failure
 
-    def _work(self, stage: str, name: str, job: Job) -> RemoteError | None:
+    def _work(self, name: str, job: Job) -> RemoteError | None:
         """Run a job with an idle worker; returns the failure of a job for several repositories."""
         worker = self._idle.get()
         failure: RemoteError | None = None
@@ -163,11 +162,11 @@ class GitHub(AbstractContextManager["GitHub"]):
         except RemoteError as error:
             failure = error
         finally:
-            self._finish(name, worker, stage, str(failure or ""))
+            self._finish(name, worker, str(failure or ""))
             self._idle.put(worker)
         return None if name else failure
 
-    def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
+    def _finish(self, name: str, worker: Crawl, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
         name = self._store.full_name(name)  # it may have been renamed
         page = Page(usage={name: worker.take_usage()})
@@ -177,4 +176,4 @@ class GitHub(AbstractContextManager["GitHub"]):
                 failed = replace(row, outcome=RepoOutcome.FAILED, detail=failure)
                 page.repos.append(failed)
         self._store.save(page)
-        self._listener(Finished(name, stage, failure))
+        self._show.finished(name, failure)
