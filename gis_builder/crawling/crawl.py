@@ -20,7 +20,7 @@ from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.search import is_cheaper_swept, search_queries
 from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_server
-from gis_builder.crawling.status import outcome_lines, reasons_against
+from gis_builder.crawling.status import outcome_lines
 from gis_builder.crawling.ticket_dump import find_trackers
 from gis_builder.detection.detector import Detector
 from gis_builder.detection.verdict_files import CachedVerdict
@@ -33,7 +33,7 @@ from gis_builder.store import (
     Usage,
     VerdictOutcome,
 )
-from gis_builder.store.store import site_at
+from gis_builder.store.store import locked_store, site_at
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -172,7 +172,7 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
     names = [row.name for row in rows if row.is_crawlable]
     if names:
         return names
-    problem = f"no repository can be crawled ({'; '.join(reasons_against(rows))})"
+    problem = f"no repository can be crawled ({'; '.join(outcome_lines(rows))})"
     if any(row.outcome is RepoOutcome.FAILED for row in rows):
         raise RemoteError(f"{problem}; run the same command again")
     raise ConfigError(f"{problem}; check the names and the permissions of the token")
@@ -351,7 +351,7 @@ def plan(
     """Look up the repositories and estimate the cost of crawling them; nothing is stored."""
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
-        Store.open(Path(folder) / "store.sqlite", create=True) as store,
+        locked_store(Path(folder)) as store,
     ):
         with open_github(store) as github:
             rows = github.check(names)

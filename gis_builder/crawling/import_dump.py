@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gis_builder.crawling.status import (
     first_names,
-    reasons_against,
+    outcome_lines,
     without_issues,
 )
 from gis_builder.crawling.ticket_dump import TicketDump
@@ -172,7 +172,7 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     rows = [tracker.row() for tracker in trackers]
     if any(row.is_crawlable for row in rows):
         return
-    reasons = [*reasons_against(rows), *warnings]
+    reasons = [*outcome_lines(rows), *warnings]
     listed = f" ({'; '.join(reasons)})" if reasons else ""
     raise DataError(
         f"contains no issue{listed}; save the issues first, see `gis import --help`",

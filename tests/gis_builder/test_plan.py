@@ -106,7 +106,7 @@ def test_only_missing_repositories_are_an_error(tiny, work):
         lambda: gis_builder.crawl(names, work, update=True, **access),
     ):
         with config_error(
-            r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
+            r"7 repositories not found \(no such repository.*gone-2 and 4 more\); check"
         ):
             run()
     with data_error("contains no issues; run `gis import`"):
