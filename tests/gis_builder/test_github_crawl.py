@@ -65,7 +65,8 @@ def test_each_repository_has_its_own_outcome(tiny, work):
         "acme/nowhere",
     ]
     before = tiny.stats.points
-    rows = crawled(tiny, work, names, strategy="all").repositories
+    done = crawled(tiny, work, names, strategy="all")
+    rows = done.repositories
     outcomes = ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
     assert [row.outcome for row in rows] == outcomes
     assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
@@ -74,6 +75,7 @@ def test_each_repository_has_its_own_outcome(tiny, work):
     # The schema, the look-up, one page and two top-ups (not repeated for the second name), fuel#1 and #8.
     assert tiny.stats.points - before == 8
     assert threads(work) == [1, 2, 4, 5, 6, 9]
+    assert done.to_dict()["issues"] == 6  # not for each of its names
     assert contents(work)["missing"] == [(ROCKET, 8, "transferred", "acme/fuel#2")]
     assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [
         (1, 0)

@@ -134,12 +134,6 @@ def test_invalid_content_encodings(wire, body, header, message):
     assert message in answer.message
 
 
-def test_gzip_is_decompressed(wire):
-    body = gzip.compress(b'{"data": {"a": 1}}')
-    answer = ask(wire(whole(body, b"Content-Encoding: gzip")), LONG_S)
-    assert bytes(answer.data["a"]) == b"1"
-
-
 def test_an_echoed_token_is_masked(wire):
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
     answer = ask(

@@ -27,7 +27,7 @@ from gis_builder.crawling.github.nodes import (
 )
 from gis_builder.crawling.status import without_issues
 from gis_builder.store import CrawlTask, Page, RepoOutcome, RepoRow
-from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
+from gis_builder.store.decoding import stamp, stamp_or_none
 from pairkit.base.errors import BadReply, RemoteError
 
 _GROWTH = 10_000  # issues that may be added while a list is read
@@ -115,27 +115,23 @@ def _checked_row(
 
 def _row_of_node(name: str, node: RepositoryNode) -> RepoRow:
     """The row of a repository with the server's metadata."""
-    issues = node.newest.nodes
-    updated = node.fresh.nodes
-    if bool(issues) != bool(updated) or (node.newest.total_count and not issues):
-        raise Malformed("the newest issue is missing")
     labels = [label.name for label in node.labels.nodes] if node.labels else []
     # Search syntax can't express a label with a quotation mark.
     searchable = [label for label in labels if '"' not in label]
-    numbers = [item.number for item in (*issues, *node.pulls.nodes)]
-    row = RepoRow(
+    newest = [*node.newest.nodes, *node.pulls.nodes]
+    created = [stamp_or_none(issue.created_at) or "" for issue in node.newest.nodes]
+    updated = [stamp(issue.updated_at) for issue in node.fresh.nodes]
+    return RepoRow(
         name=name,
         outcome=RepoOutcome.OK,
         full_name=node.name_with_owner,
-        max_number=max(numbers, default=0),
+        max_number=max((item.number for item in newest), default=0),
         issue_count=node.newest.total_count,
         created_at=stamp_or_none(node.created_at) or "",
+        newest_at=max(created, default=""),
+        as_of=max(updated, default=""),
         labels=tuple(sorted(filter(_DUPLICATE_LABEL.search, searchable))),
     )
-    if not issues:
-        return row
-    newest_at = stamp_or_none(issues[0].created_at) or ""
-    return replace(row, newest_at=newest_at, as_of=stamp(updated[0].updated_at))
 
 
 def _row_of_error(name: str, error: GraphQLError | None) -> RepoRow:
