@@ -67,7 +67,7 @@ def read_root(url: str) -> Address:
 
 
 class CrawlSettings(Settings):
-    """The crawl: server, strategy, batch sizes, retries and waits, which tests shorten."""
+    """The crawl: server, strategy, batch sizes, retries and waits."""
 
     api_url: str = setting("https://api.github.com", "Root URL of the server's API.")
     plain_http: bool = setting(

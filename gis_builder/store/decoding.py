@@ -243,13 +243,7 @@ def stamp_or_none(moment: datetime | None) -> str | None:
 
 def whole_text(text: str | None) -> str:
     """The text, empty for None; lone surrogates become question marks."""
-    if not text:
-        return ""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return (text or "").encode("utf-8", "replace").decode()
 
 
 def replace_surrogates(body: bytes) -> bytes:

@@ -125,14 +125,10 @@ class _Error(Node):
 class _GraphQLBody(Node):
     data: dict[str, Raw] | None = None
     errors: list[_Error] | None = None
-
-
-class _MessageBody(Node):
-    message: str = ""
+    message: str = ""  # of a response without data
 
 
 _GRAPHQL_BODY = Decoder(_GraphQLBody)
-_MESSAGE_BODY = Decoder(_MessageBody)
 _KINDS = {
     401: AnswerKind.AUTH,
     **dict.fromkeys((413, 502, 504), AnswerKind.TOO_HEAVY),
@@ -235,7 +231,7 @@ def _is_spent(headers: Headers) -> bool:
 
 def _message(body: bytes) -> str:
     try:
-        return one_line(decode(body, _MESSAGE_BODY).message)
+        return one_line(decode(body, _GRAPHQL_BODY).message)
     except Malformed:  # such as an HTML page of a gateway
         return ""
 

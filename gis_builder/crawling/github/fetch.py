@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from gis_builder.crawling.github.client import (
+    MAX_ITEMS,
     MAX_THREAD_ITEMS,
     BatchSize,
     Crawl,
@@ -282,13 +283,13 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
     remaining = sample_order(crawl.store, row, seed)
     missing = count
     while missing and remaining:
-        kinds = _next_kinds(crawl, repo, remaining, missing)
-        page = fetcher.resolve(
-            [IssueRef(repo, n) for n in kinds if kinds[n] is Kind.UNKNOWN]
-        )
+        stored = ((n, crawl.store.kind(IssueRef(repo, n))) for n in remaining)
+        kinds = _first_kinds(stored, missing, crawl.settings.issue_batch)
+        unknown = [IssueRef(repo, n) for n in kinds if kinds[n] is Kind.UNKNOWN]
+        page = fetcher.resolve(unknown)
         for issue in page.issues:
             kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
-        used = _prefix(kinds, missing)
+        used = _first_kinds(kinds.items(), missing)
         page.issues = [issue for issue in page.issues if issue.number in used]
         page.missing = {
             ref: page.missing[ref] for ref in page.missing if ref.number in used
@@ -318,28 +319,15 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     return order
 
 
-def _next_kinds(
-    crawl: Crawl, repo: str, numbers: Iterable[int], count: int
+def _first_kinds(
+    kinds: Iterable[tuple[int, Kind]], issues: int, unknown: int = MAX_ITEMS
 ) -> dict[int, Kind]:
-    """The stored kinds of the first numbers, up to the `count`-th issue or a batch of unknown ones."""
-    kinds = {}
-    unknown = 0
-    for number in numbers:
-        kind = crawl.store.kind(IssueRef(repo, number))
-        kinds[number] = kind
-        count -= kind is Kind.ISSUE
-        unknown += kind is Kind.UNKNOWN
-        if not count or unknown == crawl.settings.issue_batch:
+    """The kinds of the first numbers, up to a number of issues or of unknown ones."""
+    first = {}
+    for number, kind in kinds:
+        first[number] = kind
+        issues -= kind is Kind.ISSUE
+        unknown -= kind is Kind.UNKNOWN
+        if not issues or not unknown:
             break
-    return kinds
-
-
-def _prefix(kinds: Mapping[int, Kind], count: int) -> dict[int, Kind]:
-    """The numbers up to the `count`-th issue, with their kinds."""
-    prefix = {}
-    for number, kind in kinds.items():
-        prefix[number] = kind
-        count -= kind is Kind.ISSUE
-        if not count:
-            break
-    return prefix
+    return first
