@@ -261,11 +261,17 @@ def test_a_repository_that_is_renamed_twice(tmp_path, work, first, later):
         remark = comment(name, 2, 1, "Duplicate of acme/ship#1", day=9)
         info = {"previous_names": names[:count]}
         write_tracker(dump, name, info, issues=issues, comments=[remark])
-        with serve(dump) as server:
-            if (later if count else first) == "import":
-                imported(dump, work)
-            else:
-                crawled(server, work, names[0], strategy="all", update=count > 0)
+        way = later if count else first
+        if way == "import":
+            imported(dump, work)
+            continue
+        update = {"strategy": "all", "update": way == "update"}
+        # It fails after the new name was stored.
+        lost = FaultPlan(rules=(Rule(kind="truncated", at=(3,)),))
+        with serve(dump, faults=lost) as server:
+            with raises(gis_builder.IncompleteCrawlError):
+                crawled(server, work, names[0], attempts=1, **update)
+            crawled(server, work, names[0], **update)
     assert [row[:2] for row in contents(work)["issues"]] == [(name, 1), (name, 2)]
     assert verdicts(work)[f"{name}#2"][:2] == ("duplicate", [f"{name}#1"])
 
