@@ -102,6 +102,7 @@ def import_dumps(
             if former.name not in trackers:  # it may be that of a new repository
                 page.repos.append(former)
                 page.renamed.append((former.name, tracker.name))
+                page.outdated.append(former.name)
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
         page.outdated.append(tracker.name)
         page.warnings += [(tracker.name, text) for text in tracker.warnings()]
