@@ -305,7 +305,7 @@ class Store(AbstractContextManager["Store"]):
         return self._count("wishes WHERE repo = ?", repo)
 
     def check_issues(self) -> None:
-        """Raise DataError if there are no issues."""
+        """Raise DataError if there are no issues, or the last import was stopped."""
         # An import that was killed has stored issues, but no repository.
         found = "SELECT 1 FROM repos JOIN issues ON repo = full_name WHERE NOT is_pull LIMIT 1"
         if not self._select(found):
@@ -313,6 +313,10 @@ class Store(AbstractContextManager["Store"]):
                 "contains no issues; run `gis import` or `gis crawl` first",
                 path=self.path,
             )
+        # An import notes for each issue that it has none of its comments until all are read.
+        unread = "SELECT 1 FROM top_ups WHERE have = 0 AND before = '' LIMIT 1"
+        if self._select(unread):
+            raise DataError("the last import was stopped; run it again", path=self.path)
 
     def count_threads(self, repo: str, *, up_to: int = MAX_NUMBER) -> int:
         """Count the stored threads, complete or not; `up_to` is the highest number to count."""

@@ -153,6 +153,12 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     once = contents(work)
     imported(saved, tmp_path / "other")
     assert contents(tmp_path / "other") == once
+    events.write_text(whole + "{\n")
+    with data_error(r"events\.jsonl:11: "):
+        imported(saved, work)
+    with data_error("the last import was stopped; run it again"):
+        gis_builder.detect(work)
+    events.write_text(whole)
     imported(saved, work)
     assert contents(work) == once
 
