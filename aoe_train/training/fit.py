@@ -105,20 +105,30 @@ def fit(
 def _train_to_end(run: TrainingRun) -> None:
     """Train from the newest checkpoint to the end, and restore the best weights; raises as `fit`."""
     process = run.built.loaded.process
-    model = run.built.model
     try:
         _resume(run)
-        run_epochs(run)
-        run.check_divergence()
+        if not run.ended:
+            run_epochs(run)
+            run.check_divergence()
+            _restore_best_weights(run)
     except Diverged as error:
         raise Diverged(f"{error}{_save_sound_weights(run)}") from error
     except Stopped as stopped:
         process.say(f"{process.work}: {stopped} with a checkpoint")
         raise
+    unshard(run.built.model)
+
+
+def _restore_best_weights(run: TrainingRun) -> None:
+    """Give the model the weights to save, and save them, so that a run that is killed now needn't train again."""
+    model = run.built.model
     best = run.best or run.average.chosen(model)
     if best is not None:
         checkpoints.restore_weights(model, best)
-    unshard(model)
+    run.best = None
+    run.average.mean = None
+    run.ended = True
+    checkpoints.save(run)
 
 
 def run_epochs(run: TrainingRun) -> None:
@@ -294,7 +304,7 @@ def _resume(run: TrainingRun) -> None:
             f"{process.work}: continuing after step {checkpoints.step_of(newest)}"
         )
         checkpoints.restore(run, newest)
-    if is_main():
+    if is_main() and not run.ended:
         step = run.state.global_step
         open_trackers(run.events.callbacks, process, run.built.args, run.name, step)
 

@@ -101,7 +101,7 @@ def _continue_run(
         process.say(line)
     with stop_signals(*SCHEDULERS) as ended:
         baseline = Baseline(built)
-        # No checkpoint has the last step, so a signal after it waits until the model is written.
+        # A signal after the last step waits until the model is written.
         with stop_signals(signal.SIGINT) as interrupted:
             try:
                 fitted = fit(

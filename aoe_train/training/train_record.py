@@ -15,6 +15,7 @@ from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import (
+    hash_config,
     hash_examples,
     hash_files,
     hash_tokenizer,
@@ -149,6 +150,7 @@ def run_identity(loaded: Loaded) -> dict[str, Any]:
         "dev_data": [*map(hash_examples, data.dev.values())],
         "names": set_names,
         "backbone": hash_weights(encoder.model),
+        "config": hash_config(encoder.model.backbone.config),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
         # Settings of the run leave out what the backbone's folder determines.
         "encoder": encoder.settings.model_dump(mode="json"),

@@ -235,6 +235,7 @@ class TrainingRun:
     # The state of a checkpoint, with which the next epoch starts.
     random_state: dict[str, Any] | None = None
     logged: int = 0  # step of the last log entry
+    ended: bool = False  # whether the model has the weights to save
     _notes: dict[str, str] = field(default_factory=dict)
 
     @property
