@@ -222,7 +222,8 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
 
 
 def _settings(request: TrainRequest) -> TrainSettings:
-    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
+    from aoe_train.settings.run_settings import LoraSettings
+    from aoe_train.settings.train_settings import TrainSettings
     from pairkit.base.settings import load_settings
 
     settings = load_settings(

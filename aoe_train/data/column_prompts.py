@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
-from aoe_train.settings.prompt_settings import (
+from aoe_train.settings.train_settings import (
     DEFAULT,
     DOCUMENT,
     PLACE,
     QUERY,
+    EncoderSettings,
     NamedPrompts,
+    TrainSettings,
     read_prompt,
 )
-from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 

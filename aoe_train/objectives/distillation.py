@@ -19,11 +19,11 @@ from aoe_train.objectives.labelled_pairs import (
     Scalar,
     Sides,
     cosine,
+    ranking_loss,
     unit,
 )
 from aoe_train.objectives.objective_checks import LossContext, TeacherSample
 from aoe_train.objectives.objective_settings import Loss
-from aoe_train.objectives.ranking_losses import ranking_loss
 
 # Regularises maps from few texts, as a multiple of the mean square of a dimension.
 _RIDGE = 1e-3

@@ -44,7 +44,7 @@ class LossPart(NamedTuple):
 
 PARTS: Mapping[str, LossPart] = {
     "cosent": LossPart(
-        "ranking_losses.cosent_part",
+        "labelled_pairs.cosent_part",
         "ranking",
         0.05,
         "the cosine-ranking loss (CoSENT)",
@@ -54,13 +54,13 @@ PARTS: Mapping[str, LossPart] = {
     ),
     # The reference library uses a temperature of 0.05 since 2024.
     "angle": LossPart(
-        "ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"
+        "labelled_pairs.angle_part", "ranking", 1.0, "the angle-ranking loss"
     ),
     "contrastive": LossPart(
         "contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"
     ),
     "sbert": LossPart(
-        "ranking_losses.sbert_part",
+        "labelled_pairs.sbert_part",
         "ranking",
         None,
         "SBERT's softmax or regression loss",

@@ -13,10 +13,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from aoe_train.data.column_prompts import run_prompts
-from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
-from aoe_train.data.token_batches import Batches, collate
+from aoe_train.data.token_batches import Batches, Mixture, collate
 from aoe_train.model.backbones.changes import (
     add_lora,
     has_lora,
@@ -36,8 +35,12 @@ from aoe_train.objectives.training_rows import (
     Examples,
     TeacherOutputs,
 )
-from aoe_train.training.build_objective import build_objective, return_layers
-from aoe_train.training.pair_model import PairModel, TextObjective
+from aoe_train.training.pair_model import (
+    PairModel,
+    TextObjective,
+    build_objective,
+    return_layers,
+)
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError

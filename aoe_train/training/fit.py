@@ -28,7 +28,6 @@ from transformers.trainer_callback import CallbackHandler
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.training import checkpoints
-from aoe_train.training.baseline import Baseline
 from aoe_train.training.callbacks import (
     SavePolicy,
     Stopped,
@@ -36,7 +35,7 @@ from aoe_train.training.callbacks import (
     WeightAverage,
     open_trackers,
 )
-from aoe_train.training.loss_log import Diverged, LossLog
+from aoe_train.training.monitoring import Baseline, Diverged, LossLog
 from aoe_train.training.processes import (
     is_main,
     is_sharded,

@@ -22,13 +22,12 @@ from aoe_train.model.model_folder import (
     work_beside,
     working_folder,
 )
-from aoe_train.training.baseline import Baseline
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
 from aoe_train.training.fit import Fitted, fit
 from aoe_train.training.load import Loaded, load, training_warnings
-from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card
+from aoe_train.training.monitoring import Baseline, Diverged
 from aoe_train.training.pair_model import check_loss_functions
 from aoe_train.training.processes import is_main, on_main, wait_for_all
 from aoe_train.training.train_record import format_run_choices, run_identity, run_record

@@ -16,8 +16,8 @@ import torch
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negatives_in_words, silent
-from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.data.run_data import Sources
+from aoe_train.data.token_batches import describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
-from aoe_train.data.mixture import describe, format_epoch_share
+from aoe_train.data.token_batches import describe, format_epoch_share
 from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import (

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
-from aoe_train.training.loss_log import (
+from aoe_train.training.monitoring import (
     Diverged,
     LossLog,
     gradient_problem,
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback, TrainingArguments
     from transformers.trainer_callback import CallbackHandler
 
-    from aoe_train.training.baseline import Baseline
     from aoe_train.training.build import Built
     from aoe_train.training.callbacks import SavePolicy, Stopwatch, WeightAverage
+    from aoe_train.training.monitoring import Baseline
 
 
 # Weights without weight decay.

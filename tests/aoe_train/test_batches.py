@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
-from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
+from aoe_train.data.token_batches import (
+    Mixture,
+    budget_cuts,
+    collate,
+    describe,
+    format_epoch_share,
+    mix_labels,
+)
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings

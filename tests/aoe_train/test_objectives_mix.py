@@ -9,7 +9,13 @@ from torch.autograd import grad
 from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
-from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
+from aoe_train.objectives.labelled_pairs import (
+    BatchTeachers,
+    angle_reference,
+    as_pairs,
+    cosine,
+    ranking_loss,
+)
 from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.objective_checks import (
     NO_TEACHERS,
@@ -26,7 +32,6 @@ from aoe_train.objectives.objective_settings import (
     Taus,
     Weights,
 )
-from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal, seeded
 from tests.support.shorthand import approx, parametrize, table

@@ -25,7 +25,7 @@ from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.load import load
-from aoe_train.training.loss_log import (
+from aoe_train.training.monitoring import (
     CollapseCheck,
     Diverged,
     LossLog,

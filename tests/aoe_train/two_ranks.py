@@ -21,7 +21,7 @@ from aoe_train.training.checkpoints import (
     optimiser_state,
     restore_weights,
 )
-from aoe_train.training.loss_log import LossLog
+from aoe_train.training.monitoring import LossLog
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.processes import (
     copy_weights,
