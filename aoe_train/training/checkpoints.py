@@ -41,7 +41,7 @@ if TYPE_CHECKING or torch.distributed.is_available():
     )
 
 if TYPE_CHECKING:
-    from aoe_train.training.training_run import TrainingRun
+    from aoe_train.training.fit import TrainingRun
 
 
 def newest(work: Path) -> Path | None:
@@ -66,7 +66,7 @@ def save(run: TrainingRun) -> None:
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
         stateful: Any = [
-            each for each in run.events.callbacks if isinstance(each, ExportableState)
+            each for each in run.handler.callbacks if isinstance(each, ExportableState)
         ]
         history = replace(run.state, stateful_callbacks=stateful)
         weights = {
@@ -111,8 +111,8 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.ended = content["ended"]
-    run.events.state = replace(
-        _restore_history(content["history"], run.events.callbacks),
+    run.state = replace(
+        _restore_history(content["history"], run.handler.callbacks),
         is_world_process_zero=run.state.is_world_process_zero,
         is_local_process_zero=run.state.is_local_process_zero,
     )

@@ -1,4 +1,4 @@
-"""The log of losses by part, and the detection of divergence.
+"""What is measured beside the training: losses by part, divergence, and the backbone's scores for comparison.
 
 | problem | checked |
 |---|---|
@@ -14,8 +14,8 @@ nevertheless, have cosines near 1 from the start.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -37,7 +37,6 @@ from aoe_train.training.training_arguments import evaluation_precision
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
     from aoe_train.evaluation.gain import Gain
@@ -158,7 +157,7 @@ class Diverged(ConfigError):  # noqa: N818 - names the event
 
 
 def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
-    """Distinct texts for a `CollapseCheck`, some of each collection."""
+    """Distinct texts for the detection of collapse, some of each collection."""
     sample: dict[str, None] = {}
     for texts in collections:
         step = max(1, len(texts) // _TEXTS)
@@ -166,31 +165,19 @@ def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
     return [*sample]
 
 
-@dataclass(frozen=True)
-class CollapseCheck:
-    """Compares the spread of some texts' embeddings with that before training."""
-
-    encode: Callable[[list[str]], np.ndarray]
-    texts: list[str]
-    before: float
-
-    def spread(self) -> float:
-        """The current spread of the embeddings."""
-        return spread(self.encode(self.texts))
-
-    def problem(self, now: float) -> str | None:
-        """The problem that a spread shows, unless it existed before training."""
-        if not math.isfinite(self.before):
-            return None
-        if not math.isfinite(now):
-            return "embeddings are NaN or infinite"
-        small = min(_SMALL_SPREAD, self.before / _SHRUNK)
-        if now >= max(small, self.before / _FAR_SHRUNK):
-            return None
-        return (
-            f"embeddings have collapsed (the mean cosine of {len(self.texts)} different texts is"
-            f" {1 - now:.6f}, before training {1 - self.before:.6f})"
-        )
+def collapse_problem(before: float, now: float, texts: int) -> str | None:
+    """The problem that the spread of `texts` embeddings shows, unless it existed before training."""
+    if not math.isfinite(before):
+        return None
+    if not math.isfinite(now):
+        return "embeddings are NaN or infinite"
+    small = min(_SMALL_SPREAD, before / _SHRUNK)
+    if now >= max(small, before / _FAR_SHRUNK):
+        return None
+    return (
+        f"embeddings have collapsed (the mean cosine of {texts} different texts is"
+        f" {1 - now:.6f}, before training {1 - before:.6f})"
+    )
 
 
 def spread(vectors: np.ndarray) -> float:
@@ -226,23 +213,27 @@ class Baseline:
         self.score = self._score_dev if built.data.dev or has_metric else None
         self.dev = None if self.score is None else on_main(self.score)
         examples = [*built.data.train.values(), *built.data.dev.values()]
-        texts = sample_texts(rows.texts for rows in examples)
-        before = on_main(lambda: spread(self._encode(texts)))
-        self.collapse = CollapseCheck(self._encode, texts, before)
+        self._texts = sample_texts(rows.texts for rows in examples)
+        self._spread = on_main(self.spread)
         if self._judged is not None and is_main():
             self._judged_before = self._judged.score(self._encode, self._similarity)
             self._weights = copy_weights(trained_weights(built.model))
 
+    def spread(self) -> float:
+        """The current spread of some texts' embeddings."""
+        return spread(self._encode(self._texts))
+
+    def collapse(self, now: float) -> str | None:
+        """The problem that the current spread shows, if any."""
+        return collapse_problem(self._spread, now, len(self._texts))
+
     def dev_gain(self) -> dict[str, Any] | None:
         """The model's gain on the deciding dev set; None without one, and of sharded models."""
         settings = self._built.loaded.settings
-        score = self.score
         before = self.dev
-        if score is None or before is None or settings.run.shard:
+        if before is None or before.gain_set is None or settings.run.shard:
             return None
-        if before.gain_set is None:
-            return None
-        return on_main(lambda: score().gain_over(before, seed=settings.seed))
+        return on_main(lambda: self._score_dev().gain_over(before, seed=settings.seed))
 
     def judged_gain(self) -> Gain | None:
         """The model's gain on the judged pairs; None without any."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -159,17 +158,19 @@ def is_sharded(model: nn.Module) -> bool:
     return isinstance(model, FSDPModule)
 
 
-@contextmanager
-def unsharded_root(model: nn.Module) -> Iterator[None]:
-    """Gather weights outside layers, so that processes can call parts of a sharded model that has run."""
+def run_on_main(model: nn.Module, action: Callable[[], T]) -> T:
+    """As `on_main` for an `action` that runs parts of the model, which all ranks run if it is sharded.
+
+    A sharded model must have run as a whole before.
+    """
     if not isinstance(model, FSDPModule):
-        yield
-        return
-    model.unshard()
+        return on_main(action)
+    model.unshard()  # gathers weights outside layers
     try:
-        yield
+        result = action()
     finally:
         model.reshard()
+    return on_main(lambda: result)
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -99,23 +99,37 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
             " training rows, or pairs with a score",
             path=path,
         )
+    values = table[column]
+    if not values.dtype.is_nested():
+        values = values.cast(pl.Float64, strict=False)
     score_of_pair: dict[_Pair, float] = {}
-    lists = _scores_by_row(table[column], path, start)
-    pairs_and_scores = zip(_pairs_by_row(rows), lists, strict=True)
-    for row, (pairs, scores) in enumerate(pairs_and_scores, start):
-        if len(pairs) != len(scores):
+    rows_and_scores = zip(rows.iter_rows(named=True), values.to_list(), strict=True)
+    for number, (row, found) in enumerate(rows_and_scores, start):
+        others = [row["positive"], *row.get(NEGATIVES, ())]
+        scores = found if isinstance(found, list) else [found]
+        if not all(
+            isinstance(score, int | float) and np.isfinite(score) for score in scores
+        ):
             raise DataError(
-                f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
+                f"{one_line(column)} is not a number; expected scores, as lists for rows with negatives (JSON"
+                " lines or Parquet)",
+                path=path,
+                row=number,
+            )
+        if len(others) != len(scores):
+            raise DataError(
+                f"found {len(scores)} scores for {len(others)} pairs; expected one for the anchor with its"
                 " positive and with each negative",
                 path=path,
-                row=row,
+                row=number,
             )
-        for pair, score in zip(pairs, scores, strict=True):
-            if score_of_pair.setdefault(pair, score) != score:
+        for other, score in zip(others, scores, strict=True):
+            pair = row["anchor"], other
+            if score_of_pair.setdefault(pair, float(score)) != score:
                 raise DataError(
                     f"{_excerpts(pair)} have the scores {score_of_pair[pair]:g} and {score:g}; keep one of them",
                     path=path,
-                    row=row,
+                    row=number,
                 )
     return score_of_pair
 
@@ -123,32 +137,6 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
 def _excerpts(pair: _Pair) -> str:
     """The starts of both texts, for messages."""
     return " and ".join(repr(one_line(text, 60)) for text in pair)
-
-
-def _pairs_by_row(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
-    """The pairs of each row: its anchor with the positive, then with each negative."""
-    for row in rows.iter_rows(named=True):
-        others = [row["positive"], *row.get(NEGATIVES, ())]
-        yield [(row["anchor"], other) for other in others]
-
-
-def _scores_by_row(column: pl.Series, path: Path, start: int) -> list[list[float]]:
-    """The scores of each row, a single number as a list of one; raises DataError for other values."""
-    if not isinstance(column.dtype, pl.List | pl.Array):
-        column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
-    lists = []
-    for row, scores in enumerate(column.to_list(), start):
-        if scores is None or not all(
-            isinstance(score, int | float) and np.isfinite(score) for score in scores
-        ):
-            raise DataError(
-                f"{one_line(column.name)} is not a number; expected scores, as lists for rows with negatives"
-                " (JSON lines or Parquet)",
-                path=path,
-                row=row,
-            )
-        lists.append([float(score) for score in scores])
-    return lists
 
 
 def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
