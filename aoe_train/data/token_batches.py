@@ -6,7 +6,7 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import (
     ABSENT,
     NO_OUTPUTS,
-    Batch,
     Examples,
     TeacherOutputs,
     distinct_texts,
@@ -175,8 +174,12 @@ def collate(
     teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     *,
     views: bool = True,
-) -> Batch:
-    """The tensors of a batch; a single text is encoded twice if the objective compares two `views` of it."""
+) -> dict[str, Any]:
+    """The tensors of a batch, which `PairModel.forward` takes; each distinct text is in it once.
+
+    A single text is encoded twice if the objective compares two `views` of it. `rows` are indices into the
+    batch's texts, or `ABSENT`; `texts` are content ids: equal ids are equal texts, on any rank.
+    """
     chosen = np.asarray(rows, dtype=np.int64)
     columns = examples.rows[chosen]
     if examples.kind == "single":
@@ -204,7 +207,7 @@ def collate(
     }
     if examples.labels is not None:
         batch["labels"] = torch.from_numpy(examples.labels[chosen])
-    return cast("Batch", batch)
+    return batch
 
 
 # Separates the order of datasets from the shuffling of rows, which has the same seed.
@@ -349,6 +352,16 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     return f"{batches}each row once"
 
 
+def count_tokens(
+    mixture: Mixture, stores: Sequence[TokenStore], rows: Sequence[int]
+) -> int:
+    """Number of tokens of a batch, in which a single text can occur twice."""
+    dataset, numbers = mixture.locate(rows)
+    batches = mixture.batches[dataset]
+    texts = distinct_texts(batches.examples.rows[numbers])
+    return batches.copies * int(stores[dataset].lengths[texts].sum())
+
+
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
     plan = mixture.plan(0)
@@ -359,8 +372,7 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
         dataset, numbers = mixture.locate(rows.tolist())
         batches = mixture.batches[dataset]
         lengths = stores[dataset].lengths
-        texts = distinct_texts(batches.examples.rows[numbers])
-        tokens.append(batches.copies * int(lengths[texts].sum()))
+        tokens.append(count_tokens(mixture, stores, rows.tolist()))
         # Each column padded to its longest text, where repeated texts count each time.
         counts = batches.examples.token_counts(lengths, numbers)
         unpadded += int(counts.sum())

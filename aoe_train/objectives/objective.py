@@ -315,7 +315,7 @@ def make_objective(
     layers: Sequence[int] = (),
 ) -> SingleObjective | MatryoshkaObjective | LayerwiseObjective:
     """The objective of a run."""
-    check_dims(settings, dim, custom=custom_loss is not None)
+    check_dims(settings, dim)
     sizes = settings.dims or (dim,)
     objectives: dict[int, SingleObjective]
     if custom_loss is not None:

@@ -76,7 +76,7 @@ def check_objective(
     if "angle" in active and dim % 2:
         raise ConfigError(
             f"objective angle: found an odd embedding size {dim}, expected an even one (halved into real and"
-            " imaginary parts); use another backbone, or no angle (preset cosent or simcse)"
+            " imaginary parts); use another backbone or dims, or no angle (preset cosent or simcse)"
         )
     if settings.positive_from is not None and kind != "graded":
         raise ConfigError(
@@ -155,17 +155,12 @@ def check_teacher_use(
         )
 
 
-def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool) -> None:
+def check_dims(settings: ObjectiveSettings, dim: int) -> None:
     """Refuse sizes that vectors can't be cut to."""
     for size in settings.dims:
         if size > dim:
             raise ConfigError(
                 f"objective.dims {size}: this backbone's vectors have {dim} numbers; leave it out"
-            )
-        if size % 2 and not custom and "angle" in settings.weights.active:
-            raise ConfigError(
-                f"objective.dims {size}: expected even sizes, as angle halves vectors into real and imaginary"
-                " parts; change it, or leave angle out (preset cosent or simcse)"
             )
     if settings.dims and dim not in settings.dims:
         raise ConfigError(f"objective.dims: lacks the full size {dim}; add it")

@@ -13,16 +13,7 @@ Conflicts = Literal["keep", "drop", "first", "error"]
 Author = Literal["rules", "people"]
 
 
-def _for_training(value: object) -> object:
-    """Refuse a precision that can't be trained in."""
-    if value == "int8":
-        raise ValueError("int8 is for encoding only; train in fp32 or bf16")
-    return value
-
-
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)
-]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line separated by commas."""

@@ -258,7 +258,6 @@ def run_epochs(run: TrainingRun) -> None:
     state = run.state
     built = run.built
     first_step = state.global_step
-    start = time.perf_counter()
     run.event("on_train_begin")
     run.show()
     for epoch in range(first_step // built.steps_an_epoch, state.num_train_epochs):
@@ -280,13 +279,6 @@ def run_epochs(run: TrainingRun) -> None:
             _log_evaluate_save(run, norm, lr)
         if run.control.should_training_stop:
             break
-    runtime = time.perf_counter() - start
-    run.log(
-        {
-            "train_runtime": runtime,
-            "train_steps_per_second": (state.global_step - first_step) / runtime,
-        }
-    )
     run.event("on_train_end")
     run.show(ended=True)
 

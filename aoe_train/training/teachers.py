@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from aoe_train.data.column_prompts import column_names, column_prompts
-from aoe_train.data.neighbourhoods import NeighbourTeacher, neighbour_teacher
+from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
@@ -106,32 +106,33 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
     rows_and_scores = zip(rows.iter_rows(named=True), values.to_list(), strict=True)
     for number, (row, found) in enumerate(rows_and_scores, start):
         others = [row["positive"], *row.get(NEGATIVES, ())]
+        pairs = [(row["anchor"], other) for other in others]
         scores = found if isinstance(found, list) else [found]
-        if not all(
-            isinstance(score, int | float) and np.isfinite(score) for score in scores
-        ):
-            raise DataError(
-                f"{one_line(column)} is not a number; expected scores, as lists for rows with negatives (JSON"
-                " lines or Parquet)",
-                path=path,
-                row=number,
-            )
-        if len(others) != len(scores):
-            raise DataError(
-                f"found {len(scores)} scores for {len(others)} pairs; expected one for the anchor with its"
-                " positive and with each negative",
-                path=path,
-                row=number,
-            )
-        for other, score in zip(others, scores, strict=True):
-            pair = row["anchor"], other
-            if score_of_pair.setdefault(pair, float(score)) != score:
-                raise DataError(
-                    f"{_excerpts(pair)} have the scores {score_of_pair[pair]:g} and {score:g}; keep one of them",
-                    path=path,
-                    row=number,
-                )
+        if problem := _add_scores(score_of_pair, pairs, scores):
+            raise DataError(problem, path=path, row=number)
     return score_of_pair
+
+
+def _add_scores(
+    score_of_pair: dict[_Pair, float], pairs: Sequence[_Pair], scores: Sequence[Any]
+) -> str | None:
+    """Add the scores of a row's pairs; returns what is wrong with them, if anything."""
+    for score in scores:
+        if not isinstance(score, int | float) or not np.isfinite(score):
+            return (
+                "the score is not a number; expected scores, as lists for rows with negatives (JSON lines or"
+                " Parquet)"
+            )
+    if len(pairs) != len(scores):
+        return (
+            f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
+            " positive and with each negative"
+        )
+    for pair, score in zip(pairs, scores, strict=True):
+        known = score_of_pair.setdefault(pair, float(score))
+        if known != score:
+            return f"{_excerpts(pair)} have the scores {known:g} and {score:g}; keep one of them"
+    return None
 
 
 def _excerpts(pair: _Pair) -> str:
@@ -172,22 +173,18 @@ def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
             path=path,
         )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)
-    sizes = lists.list.len().fill_null(0).to_numpy()
-    wrong = (sizes != sizes[0]) | (sizes == 0)
-    if wrong.any():
-        row = int(wrong.argmax())
+    sizes = lists.list.len().fill_null(0)
+    is_finite = lists.list.eval(pl.element().is_finite().fill_null(value=False))
+    is_usable = (sizes == sizes[0]) & (sizes > 0) & is_finite.list.all()
+    if not is_usable.all():
+        row = is_usable.to_list().index(False)
         raise DataError(
-            f"{_VECTOR} has {sizes[row]} numbers; expected {sizes[0]}, as in the first row",
+            f"{_VECTOR} has {sizes[row]} numbers, or NaN, infinity or null; expected {sizes[0]} numbers, as in"
+            " the first row",
             path=path,
             row=first_row(path) + row,
         )
     matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
-    is_finite = np.isfinite(matrix).all(axis=1)
-    if not is_finite.all():
-        row = first_row(path) + int(is_finite.argmin())
-        raise DataError(
-            f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row
-        )
     return matrix
 
 
@@ -414,7 +411,8 @@ def precompute_vectors(
 ) -> dict[str, TeacherOutputs]:
     """Vectors of all texts by guide and teacher, and the given scores.
 
-    With `placeholders`, vectors of models are zeros; those in files are read.
+    With smoothing, a single text learns from its neighbours. With `placeholders`, vectors of models are zeros;
+    those in files are read.
     """
     vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}
     for teacher in teachers:
@@ -427,9 +425,10 @@ def precompute_vectors(
             else:
                 teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                teacher_vectors = _neighbour_teacher(
-                    examples, teacher_vectors, settings
-                )
+                # Both columns are equal, as `collate` repeats a single text.
+                column, _ = teacher_vectors.columns
+                by_text = column.vectors[column.indices]
+                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
             vectors[name][teacher.role] = teacher_vectors
         teacher.unload()
 
@@ -442,16 +441,6 @@ def precompute_vectors(
             )
         outputs[name] = TeacherOutputs(vectors[name], scores)
     return outputs
-
-
-def _neighbour_teacher(
-    examples: Examples, vectors: TeacherVectors, settings: TeacherSettings
-) -> NeighbourTeacher:
-    """The teacher of single texts, each in its row, from their neighbours."""
-    # Both columns are equal, as `collate` repeats a single text.
-    column, _ = vectors.columns
-    by_text = column.vectors[column.indices]
-    return neighbour_teacher(examples.texts, by_text, settings)
 
 
 def _encode_columns(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from transformers.integrations.integration_utils import (
     get_available_reporting_integrations,
     get_reporting_integration_callbacks,
 )
+from transformers.trainer_pt_utils import get_parameter_names
 
 from aoe_train.model.device import upload_batch
 from aoe_train.training.processes import exit_cleanly, is_sharded
@@ -62,13 +62,11 @@ _PASSED_ON = {
     "run_name",
     "tf32",
 }
-_SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
 _SHARDING_LAUNCHED = (
     "ACCELERATE_USE_FSDP",
     "ACCELERATE_USE_DEEPSPEED",
     "ACCELERATE_USE_PARALLELISM_CONFIG",
 )
-_USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
 # Optimisers that support sharded weights.
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
 # First words of the optimisers that need no more arguments than a name.
@@ -95,7 +93,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     log = settings.log
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
-            raise ConfigError(f"{name} is set: {_USE_SHARD}")
+            raise ConfigError(
+                f"{name} is set: not supported; use FSDP with --set run.shard=true under torchrun"
+            )
     _check_trainer(run.trainer)
     _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads this variable at its first product
@@ -246,8 +246,6 @@ def _check_reports(names: Sequence[str]) -> None:
 
 def _check_trainer(options: dict[str, Any]) -> None:
     """Refuse arguments of transformers that have no effect in our loop, or are settings of ours."""
-    if sharding := sorted(options.keys() & _SHARDING):
-        raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
     if unknown := sorted(options.keys() - _PASSED_ON):
         raise ConfigError(
             f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}"
@@ -261,7 +259,7 @@ def _check_trainer(options: dict[str, Any]) -> None:
 
 
 # Weights without weight decay.
-_NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+_NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
 
 class OptimiserStep:
@@ -344,19 +342,21 @@ def _rejections(option: str) -> Iterator[None]:
 
 def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
-    decaying: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
-    for name, weight in model.named_parameters():
-        if not weight.requires_grad:
-            continue
-        owner = model.get_submodule(name.rpartition(".")[0])
-        if isinstance(owner, nn.LayerNorm) or _NO_DECAY.search(name.lower()):
-            others.append(weight)
-        else:
-            decaying.append(weight)
+    weights = {
+        name: weight
+        for name, weight in model.named_parameters()
+        if weight.requires_grad
+    }
+    decaying = set(get_parameter_names(model, [nn.LayerNorm], _NO_DECAY))
     groups = [
-        {"params": decaying, "weight_decay": args.weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {
+            "params": [weights[name] for name in weights if name in decaying],
+            "weight_decay": args.weight_decay,
+        },
+        {
+            "params": [weights[name] for name in weights if name not in decaying],
+            "weight_decay": 0.0,
+        },
     ]
     with _rejections("optim"):
         kind, options = Trainer.get_optimizer_cls_and_kwargs(args)

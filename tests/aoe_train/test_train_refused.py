@@ -66,7 +66,6 @@ async def is_async(vectors, labels):
     binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
     binary | optim.scheduler=bent | transformers rejects
     binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
-    binary | run.trainer={fsdp = true} | run.trainer.fsdp.*run.shard
     binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
     binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
     binary | run.trainer={adam_beta1 = "x"} | run.trainer.optim or an option for it isn't usable
