@@ -54,6 +54,7 @@ def _part(context: LossContext, name: str) -> Loss:
     settings = context.settings
     is_contrastive = name == "contrastive"
     tau = context.tau(name)
+    positive_from = context.positive_from
 
     def loss(pairs: Pairs) -> Tensor:
         count = pairs.anchors
@@ -66,7 +67,7 @@ def _part(context: LossContext, name: str) -> Loss:
             pairs.first[:count],
             pairs.second,
             pairs.texts,
-            pairs.labels[:count] >= context.positive_from,
+            pairs.labels[:count] >= positive_from,
             tau,
             guide,
             contrast_anchors=settings.contrast_anchors,

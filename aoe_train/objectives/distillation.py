@@ -191,15 +191,13 @@ def _batch_scores(pairs: Pairs, *, dot: bool) -> _Scores:
 
 
 def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
-    """Scores of the pairs; some of a file's may be missing."""
+    """Scores of the pairs."""
     first, second = _comparable(pairs.first, pairs.second, dot=dot)
     model = (first * second).sum(-1)
     if pairs.scores is None:
         first, second = _comparable(*_teacher_sides(pairs), dot=dot)
         return _Scores(model, (first * second).sum(-1), pairs.present)
-    known = pairs.scores.isfinite() & pairs.present
-    scores = pairs.scores.masked_fill(~known, 0)
-    return _Scores(model, scores.to(model.dtype), known)
+    return _Scores(model, pairs.scores.to(model.dtype), pairs.present)
 
 
 def _comparable(first: Tensor, second: Tensor, *, dot: bool) -> Sides:

@@ -130,7 +130,9 @@ _IGNORED = -100  # the class of absent pairs
 
 def cosent_part(context: LossContext) -> Loss:
     """The part `cosent`: CoSENT."""
-    return _ranking_part(cosine, context.tau("cosent"), context.margin)
+    low, high = context.low_and_high
+    margin = context.settings.margin and context.settings.margin / (high - low)
+    return _ranking_part(cosine, context.tau("cosent"), margin)
 
 
 def angle_part(context: LossContext) -> Loss:
@@ -207,7 +209,7 @@ def sbert_part(context: LossContext) -> Loss:
     """The part `sbert`: regression on graded labels, classification of others."""
     if context.kind != "graded":
         return Classifier(context.dim)
-    low, high = context.label_range
+    low, high = context.low_and_high
 
     def regression(pairs: Pairs) -> Tensor:
         """Mean squared error of the cosine against labels scaled to [0, 1]."""

@@ -39,9 +39,8 @@ from aoe_train.objectives.objective_checks import (
     check_dims,
     check_objective,
     check_teacher_use,
-    positive_threshold,
 )
-from aoe_train.objectives.objective_settings import IN_BATCH, PARTS, ObjectiveSettings
+from aoe_train.objectives.objective_settings import PARTS, ObjectiveSettings
 from aoe_train.objectives.training_rows import ABSENT, Kind
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -73,21 +72,7 @@ class Objective(nn.Module):
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
         check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
         self.weights = settings.weights.active
-        positive_from = 0.0
-        if IN_BATCH & self.weights.keys():
-            positive_from = positive_threshold(settings, kind, label_range)
-        if kind != "graded" or label_range is None:
-            label_range = (0.0, 1.0)
-        low, high = label_range
-        context = LossContext(
-            settings,
-            dim,
-            kind,
-            label_range,
-            margin=settings.margin and settings.margin / (high - low),
-            positive_from=positive_from,
-            teachers=teachers,
-        )
+        context = LossContext(settings, dim, kind, label_range, teachers)
         self.parts = {part: PARTS[part].make(context) for part in self.weights}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):

@@ -207,10 +207,20 @@ class LossContext:
     settings: ObjectiveSettings
     dim: int
     kind: Kind
-    label_range: LabelRange
-    margin: float
-    positive_from: float
+    label_range: LabelRange | None
     teachers: TeacherInfo
+
+    @property
+    def low_and_high(self) -> LabelRange:
+        """The lowest and highest label; 0 and 1 unless labels are graded."""
+        if self.kind != "graded" or self.label_range is None:
+            return 0.0, 1.0
+        return self.label_range
+
+    @property
+    def positive_from(self) -> float:
+        """The lowest label of a positive row."""
+        return positive_threshold(self.settings, self.kind, self.label_range)
 
     def tau(self, part: str) -> float:
         """A part's temperature."""

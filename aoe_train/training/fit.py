@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import torch
 from accelerate import skip_first_batches  # type: ignore[import-untyped]
 from transformers import (
     DefaultFlowCallback,
@@ -29,7 +30,6 @@ from transformers.utils.logging import set_verbosity
 
 from aoe_train.training import checkpoints
 from aoe_train.training.callbacks import (
-    SavePolicy,
     Stopped,
     Stopwatch,
     WeightAverage,
@@ -38,6 +38,7 @@ from aoe_train.training.callbacks import (
 from aoe_train.training.monitoring import Baseline, Diverged, LossLog, gradient_problem
 from aoe_train.training.processes import (
     copy_weights,
+    is_distributed,
     is_main,
     is_sharded,
     run_on_main,
@@ -86,7 +87,7 @@ class TrainingRun:
     step: OptimiserStep
     handler: CallbackHandler  # of callbacks, which set `control` to request something
     state: TrainerState  # steps, log and best score
-    policy: SavePolicy
+    stop_requested: Callable[[], bool]
     average: WeightAverage  # the weights to evaluate and keep
     losses: LossLog  # not logged yet
     baseline: Baseline
@@ -99,6 +100,8 @@ class TrainingRun:
     # The state of a checkpoint, with which the next epoch starts.
     random_state: dict[str, Any] | None = None
     ended: bool = False  # whether the model has the weights to save
+    stops: bool = False  # whether to stop after the checkpoint
+    last_save: float = field(default_factory=time.monotonic)
     _notes: dict[str, str] = field(default_factory=dict)
 
     def event(self, name: str, **seen: Any) -> None:
@@ -110,14 +113,32 @@ class TrainingRun:
         """Average the weights, and request what is due: a last log entry, a checkpoint."""
         state = self.state
         control = self.control
-        device = self.built.args.device
         self.average.add(self.built.model, state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
-        control.should_save |= self.policy.saves(
-            state.global_step, device, logs=control.should_log
-        )
+        if self._save_is_due(logs=control.should_log):
+            control.should_save = True
+            self.last_save = time.monotonic()
         if not control.should_log:
             self.show()
+
+    def _save_is_due(self, *, logs: bool) -> bool:
+        """Whether to save after this step; processes agree at log entries, a single one after any step."""
+        settings = self.built.loaded.settings.log
+        due = time.monotonic() - self.last_save >= 60 * settings.checkpoint_minutes
+        if not is_distributed():
+            self.stops = self.stop_requested()
+        elif logs:
+            flags = torch.tensor(
+                [is_main() and due, self.stop_requested()], dtype=torch.int32
+            )
+            flags = flags.to(self.built.args.device)
+            torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+            due, self.stops = map(bool, flags.tolist())
+        if settings.checkpoint_steps is not None:
+            due = self.state.global_step % settings.checkpoint_steps == 0
+        else:
+            due = due and logs
+        return due or self.stops
 
     def show(self, *, ended: bool = False) -> None:
         """Show the progress, with the newest loss and dev score."""
@@ -205,8 +226,7 @@ def fit(
     settings = built.loaded.settings
     if settings.run.shard:
         shard(built.model)
-    policy = SavePolicy(settings.log, stop_requested)
-    run = _prepare_run(built, callbacks, policy, baseline)
+    run = _prepare_run(built, callbacks, stop_requested, baseline)
     _train_to_end(run)
     dev_gain = baseline.dev_gain()
     gain = baseline.judged_gain()
@@ -342,7 +362,7 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
         if not run.control.should_training_stop:
             checkpoints.save(run)
         run.event("on_save")
-        if run.policy.stops and not run.control.should_training_stop:
+        if run.stops and not run.control.should_training_stop:
             wait_for_all()
             raise Stopped(f"stopped after step {run.state.global_step}")
 
@@ -350,7 +370,7 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
 def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
-    policy: SavePolicy,
+    stop_requested: Callable[[], bool],
     baseline: Baseline,
 ) -> TrainingRun:
     """The parts of the loop, before the first step."""
@@ -391,7 +411,7 @@ def _prepare_run(
         step,
         handler,
         state,
-        policy,
+        stop_requested,
         average,
         losses,
         baseline,

@@ -28,6 +28,7 @@ from aoe_train.data.defaults import (
     with_defaults_for_all,
     with_domain_preset,
 )
+from aoe_train.data.examples import without_rows
 from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.dev import JudgedPairs
@@ -260,13 +261,7 @@ def _score_backbone(
     labels = rows.labels[sampled_rows]
     if len(np.unique(labels)) < 2:
         return None
-    used_texts, indices = np.unique(rows.rows[sampled_rows], return_inverse=True)
-    sample = replace(
-        rows,
-        texts=TextSelection(rows.texts, used_texts),
-        rows=indices.reshape(len(sampled_rows), -1),
-        labels=labels,
-    )
+    sample = without_rows(rows, np.delete(np.arange(len(rows)), sampled_rows))
     prompts, _ = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
     sample = prompts[name].applied(sample)
 

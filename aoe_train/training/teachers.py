@@ -65,7 +65,7 @@ def scores_from_file(
         )
     score_of_pair = _read_scores(path)
     low, high = scale or (0.0, 1.0)
-    scores = np.full((len(examples), examples.rows.shape[1] - 1), np.nan, np.float32)
+    scores = np.zeros((len(examples), examples.rows.shape[1] - 1), np.float32)
     missing: list[_Pair] = []
     for row, (first, *others) in enumerate(examples.rows.tolist()):
         for column, other in enumerate(others):

@@ -118,7 +118,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "logging_first_step": True,
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
-                "save_strategy": "no",  # SavePolicy decides
+                "save_strategy": "no",  # TrainingRun decides
                 "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
                 "ddp_broadcast_buffers": False,  # all processes load the same buffers
                 "disable_tqdm": True,

@@ -197,19 +197,6 @@ def test_absent_negatives_do_not_count(seed, form):
             assert_close(broken, plain)
 
 
-def test_missing_scores_do_not_count():
-    own, _, texts = drawn(4, 3)
-    scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
-    scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
-    found, without = (
-        loss_of(
-            "margin_mse", "triplet", own[n:], texts[n:], teachers, scores=scores[n:]
-        )
-        for n in (0, 1)
-    )
-    assert_close(found, without)
-
-
 @quick
 @given(seed=seeds, kind=st.sampled_from(["single", "positive", "triplet"]))
 def test_divergence_equals_torchs_own(seed, kind):
