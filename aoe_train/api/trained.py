@@ -14,7 +14,7 @@ from pairkit.base.errors import spoken_notes
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
-    from aoe_train.training.train_record import RunRecord
+    from aoe_train.training.train import RunRecord
 
 _KEPT_BACKBONE = (
     "kept the backbone: the model was not shown to be better, so the backbone's weights were saved"
@@ -59,7 +59,7 @@ class Trained(CommandResult):
 
     @cached_property
     def _run(self) -> RunRecord:
-        from aoe_train.training.train_record import RunRecord
+        from aoe_train.training.train import RunRecord
 
         return RunRecord.model_validate(self.record)
 

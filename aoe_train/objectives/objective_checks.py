@@ -33,7 +33,6 @@ _PARTS_WITH_OPTION = {
     "contrast_anchors": IN_BATCH,
     "contrast_positives": IN_BATCH,
     "embed_form": {"embed_distill"},
-    "projection": {"embed_distill"},
     "score_form": {"score_distill"},
 }
 _OPTIONS_OF_GUIDE = {"guide_margin", "guide_margin_strategy"}
@@ -102,7 +101,7 @@ def check_objective(
 
 
 def check_teacher_use(
-    settings: ObjectiveSettings, *, dim: int, kind: Kind, teachers: TeacherInfo
+    settings: ObjectiveSettings, *, kind: Kind, teachers: TeacherInfo
 ) -> None:
     """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
     active = settings.weights.active
@@ -127,15 +126,6 @@ def check_teacher_use(
         raise ConfigError(
             "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
             " --teacher, or use mse or ranking"
-        )
-    if (
-        teacher_dim is not None
-        and settings.projection == "principal"
-        and dim > teacher_dim
-    ):
-        raise ConfigError(
-            f"objective.projection principal: the teacher's vectors have {teacher_dim} numbers,"
-            f" fewer than the backbone's {dim}; use learned"
         )
     if not teachers.guide:
         if unused := sorted(settings.changed & _OPTIONS_OF_GUIDE):

@@ -85,7 +85,7 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
-_OPTIONS_OF_LAYERS = {"layer_weights", "align", "align_tau"}
+_OPTIONS_OF_LAYERS = {"layer_weights", "align"}
 # Other libraries multiply cosines by a scale, mostly 20, instead of dividing them by a temperature.
 _SCALES_FROM = 10
 
@@ -217,11 +217,6 @@ class ObjectiveSettings(Settings):
         "cosine",
         "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error).",
     )
-    projection: Literal["learned", "principal"] = setting(
-        "learned",
-        "How embed_distill handles vectors of different sizes: learned (train a linear map to the teacher's "
-        "vectors) or principal (reduce the teacher's vectors by PCA).",
-    )
     score_form: Literal["mse", "ranking", "kl"] = setting(
         "mse",
         "Loss on the scores in score_distill: mse (mean squared error), ranking (the scores are graded "
@@ -256,9 +251,6 @@ class ObjectiveSettings(Settings):
     )
     align: float = setting(
         0.0, "Weight of the divergence of `layers` from the last layer.", ge=0
-    )
-    align_tau: float = setting(
-        0.3, "Temperature of the divergence that `align` weights.", gt=0
     )
 
     @property

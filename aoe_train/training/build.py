@@ -31,7 +31,6 @@ from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import (
-    NO_OUTPUTS,
     Examples,
     TeacherOutputs,
 )
@@ -75,7 +74,7 @@ class Dataset:
     store: TokenStore
     batches: Batches
     views: bool
-    teacher_outputs: TeacherOutputs = NO_OUTPUTS
+    teacher_outputs: TeacherOutputs
 
     @property
     def loss_weights(self) -> dict[str, float]:
@@ -352,7 +351,7 @@ def _build_loader(
         return batch
 
     return DataLoader(
-        range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
+        range(batches.starts[-1]),  # type: ignore[arg-type]
         batch_sampler=batches,
         collate_fn=collated,
         pin_memory=device.type == "cuda",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         NamedPrompts,
         TrainSettings,
     )
-    from aoe_train.training.train_record import DatasetRecord, RunRecord
+    from aoe_train.training.train import DatasetRecord, RunRecord
 
 
 _TAGS = (

@@ -206,7 +206,7 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
             )
 
 
-# Texts for the initial map to a teacher's vectors, or for their principal axes.
+# Texts for the initial map to a teacher's vectors.
 _SAMPLE_TEXTS = 2048
 
 
@@ -286,7 +286,7 @@ def _teacher_info(dataset: Dataset, encoder: Encoder) -> TeacherInfo:
     sample = None
     if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}
-        if sizes != {teacher.dim} or objective.projection == "principal":
+        if sizes != {teacher.dim}:
             sample = _teacher_sample(encoder, teacher, dataset.examples)
     return TeacherInfo(
         guide="guide" in teacher_outputs.vectors,

@@ -392,9 +392,7 @@ def _check_teachers(
     dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
     has_scores = settings.teacher.scores is not None
     info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
-    check_teacher_use(
-        settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info
-    )
+    check_teacher_use(settings.objective, kind=examples.kind, teachers=info)
     for teacher in teachers:
         teacher.check(settings.objective, encoder.settings)
         teacher.prompts(examples)

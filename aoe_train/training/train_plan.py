@@ -25,7 +25,7 @@ from aoe_train.model.precision import training_note
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
-from aoe_train.training.train_record import dataset_records
+from aoe_train.training.train import dataset_records
 from aoe_train.training.training_arguments import (
     Process,
     autocast,

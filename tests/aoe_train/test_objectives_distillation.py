@@ -150,18 +150,6 @@ def test_principal_axes_preserve_dot_products():
     assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_principal_projection_has_no_weights():
-    _, teacher, texts = drawn(2, 2)
-    sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
-    teachers = TeacherInfo(teacher_dim=3, sample=sample)
-    wanted = only("embed_distill", projection="principal")
-    objective = Objective(wanted, dim=2, kind="positive", teachers=teachers)
-    assert not list(objective.parameters())
-    assert not objective.state_dict()
-    own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert taught_loss(objective, own, texts, teacher) == approx(0, abs=1e-6)
-
-
 def test_each_size_has_its_own_map_to_the_full_teacher():
     own, teacher, texts = drawn(3, 2)
     objective = make_objective(

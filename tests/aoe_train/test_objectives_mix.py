@@ -121,7 +121,7 @@ def test_options_and_kinds_of_data(part, options, kind, label_range, message):
 def test_margins_of_guides(kind, guide, margin, message):
     with refusal(message):
         wanted = only("contrastive", guide_margin=margin)
-        check_teacher_use(wanted, dim=8, kind=kind, teachers=TeacherInfo(guide=guide))
+        check_teacher_use(wanted, kind=kind, teachers=TeacherInfo(guide=guide))
 
 
 @table(

@@ -50,10 +50,6 @@ class OfVectors(TextObjective):
         return self.function(batch.vectors(model))
 
 
-async def is_async(vectors, labels):
-    return vectors.sum() * labels.sum()
-
-
 @table(
     r"""
     kind, settings, message
@@ -121,7 +117,6 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     objective, message
     WITHOUT_LABELS | the parameters \(vectors\), expected \(vectors
     MODULE | ForgetsLabels: found the parameters \(vectors.*\), expected
-    ASYNC | is_async: is async; expected a plain function
     BY_ROW | returned a torch.float32 tensor of shape
     CONSTANT | returned float; expected one number
     CLASS | an instance, not a class
@@ -132,7 +127,6 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     """,
     WITHOUT_LABELS=lambda vectors: vectors.sum(),
     MODULE=ForgetsLabels(),
-    ASYNC=is_async,
     BY_ROW=lambda vectors, _: vectors.sum(-1),
     CONSTANT=lambda *_: 3.0,
     CLASS=torch.nn.MSELoss,

@@ -175,7 +175,6 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     settings, message
     objective.weights.embed_distill=1 | embed_distill: needs a teacher
     teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
-    teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
     guide.model=TEACHER; preset=cosent | has in-batch negatives to filter
     guide.model=DOT | compared by dot; expected a model with cosine
     guide.model=RERANKER | is a classifier or reranker, .*teacher_scores=
