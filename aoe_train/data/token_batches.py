@@ -98,7 +98,8 @@ class Batches:
         self.examples = examples
         self.copies = 2 if examples.kind == "single" and views else 1
         self.left_out = len(examples) % world
-        self._lengths = self.copies * examples.row_lengths(lengths)
+        counts = examples.token_counts(lengths, slice(None))
+        self._lengths = self.copies * counts.sum(axis=1)
         self._batch_size = batch_size
         self._strategy = settings.strategy
         self._seed = seed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -132,26 +133,23 @@ def cosent_part(context: LossContext) -> Loss:
     """The part `cosent`: CoSENT."""
     low, high = context.low_and_high
     margin = context.settings.margin and context.settings.margin / (high - low)
-    return _ranking_part(cosine, context.tau("cosent"), margin)
+    return partial(_rank, cosine, context.tau("cosent"), margin)
 
 
 def angle_part(context: LossContext) -> Loss:
     """The part `angle`."""
-    return _ranking_part(angle_reference, context.tau("angle"))
+    return partial(_rank, angle_reference, context.tau("angle"), 0.0)
 
 
-def _ranking_part(
+def _rank(
     similarity: Callable[[PairVectors, PairVectors], PairValues],
     tau: float,
-    margin: float = 0.0,
-) -> Loss:
-    """A part that ranks pairs by a similarity of their vectors."""
-
-    def loss(pairs: Pairs) -> Tensor:
-        scores = similarity(pairs.first, pairs.second)
-        return ranking_loss(scores, pairs.labels, 1 / tau, margin, pairs.present)
-
-    return loss
+    margin: float,
+    pairs: Pairs,
+) -> Scalar:
+    """Rank pairs by a similarity of their vectors."""
+    scores = similarity(pairs.first, pairs.second)
+    return ranking_loss(scores, pairs.labels, 1 / tau, margin, pairs.present)
 
 
 def angle_reference(first: PairVectors, second: PairVectors) -> PairValues:

@@ -158,15 +158,10 @@ else:
 
 
 def _numbers(value: object) -> object:
-    """One or several numbers, separated by commas on a command line."""
-    return [value] if isinstance(value, int | float) else split_at_commas(value)
-
-
-def _numbers_or_word(value: object) -> object:
-    """One or several numbers, or a word such as `all`."""
+    """One or several numbers, separated by commas on a command line, or a word such as `all`."""
     if isinstance(value, str) and value.isalpha():
         return value
-    return _numbers(value)
+    return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
 class ObjectiveSettings(Settings):
@@ -235,7 +230,7 @@ class ObjectiveSettings(Settings):
     ] = setting((), "Weight of the loss of each size in `dims`. Default: 1.")
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...],
-        BeforeValidator(_numbers_or_word),
+        BeforeValidator(_numbers),
     ] = setting(
         (),
         "Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these "
@@ -243,7 +238,7 @@ class ObjectiveSettings(Settings):
     )
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
-        BeforeValidator(_numbers_or_word),
+        BeforeValidator(_numbers),
     ] = setting(
         "falling",
         "Weight of the loss of each layer in `layers`: falling (1 / (1 + ln n) for layer n), equal (1), or "

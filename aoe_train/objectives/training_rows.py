@@ -160,10 +160,6 @@ class Examples:
         rows = self.rows[chosen]
         return np.where(rows == ABSENT, 0, lengths[rows])
 
-    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        """Token count of each row, int64 (row,), from the token count of each text."""
-        return self.token_counts(lengths, slice(None)).sum(axis=1)
-
 
 class TokenBatch(TypedDict):
     """Texts packed into one row of tokens; counts are on the host, as plans can't wait for the device."""

@@ -162,7 +162,14 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             for name, rows in data.train.items()
         ]
         model = _build_model(encoder, datasets, loaded)
-        batches = _mix_batches(datasets, loaded)
+        batches = Mixture(
+            [dataset.batches for dataset in datasets],
+            [settings.section(dataset.name).weight for dataset in datasets],
+            settings.mix,
+            seed=settings.seed,
+            world=loaded.process.args.world_size,
+            rank=loaded.process.args.process_index,
+        )
     args = completed(
         loaded.process.args,
         settings,
@@ -185,20 +192,6 @@ def _apply_prompts(loaded: Loaded) -> tuple[Encoder, Data]:
     train = {name: prompts[name].applied(rows) for name, rows in data.train.items()}
     dev = {name: prompts[name].applied(rows) for name, rows in data.dev.items()}
     return Encoder(given.model, given.tokenizer, settings), Data(train, dev)
-
-
-def _mix_batches(datasets: Sequence[Dataset], loaded: Loaded) -> Mixture:
-    """The batches of all datasets."""
-    args = loaded.process.args
-    settings = loaded.settings
-    return Mixture(
-        [dataset.batches for dataset in datasets],
-        [settings.section(dataset.name).weight for dataset in datasets],
-        settings.mix,
-        seed=settings.seed,
-        world=args.world_size,
-        rank=args.process_index,
-    )
 
 
 def _may_skip_weights(model: PairModel, loaded: Loaded) -> bool:

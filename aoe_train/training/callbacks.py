@@ -55,9 +55,8 @@ _MAX_SAMPLES = 100
 class Stopwatch:
     """Adds up the time inside `running`, without the time inside `paused`."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0  # up to the last pause
-        self._since: float | None = None
+    seconds = 0.0  # up to the last pause
+    _since: float | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -35,7 +35,13 @@ from aoe_train.training.callbacks import (
     WeightAverage,
     open_trackers,
 )
-from aoe_train.training.monitoring import Baseline, Diverged, LossLog, gradient_problem
+from aoe_train.training.monitoring import (
+    Baseline,
+    Diverged,
+    LossLog,
+    collapse_problem,
+    gradient_problem,
+)
 from aoe_train.training.processes import (
     copy_weights,
     is_distributed,
@@ -201,9 +207,11 @@ class TrainingRun:
     def check_divergence(self) -> None:
         """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
         self.losses.check()
+        baseline = self.baseline
         with self.clock.paused():
-            spread = run_on_main(self.built.model, self.baseline.spread)
-            self._raise_if_diverged(self.baseline.collapse(spread))
+            spread = run_on_main(self.built.model, baseline.spread)
+        texts = len(baseline.sample)
+        self._raise_if_diverged(collapse_problem(baseline.spread_before, spread, texts))
 
     def _raise_if_diverged(self, problem: str | None) -> None:
         if problem is not None:

@@ -252,20 +252,11 @@ def _describe_objective(objective: ObjectiveSettings, custom_loss: str | None) -
         return "\n\n".join([f"A custom loss: {_as_code(custom_loss)}.", *lines])
     parts = objective.weights.active
     taus = objective.tau.model_dump()
-    if objective.score_form == "mse":  # doesn't rank
-        taus.pop("score_distill", None)
     rows = [
         (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–")
         for part, weight in parts.items()
     ]
-    forms = {
-        "embed_distill": objective.embed_form,
-        "score_distill": objective.score_form,
-    }
-    named = [
-        f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts
-    ]
-    return "\n\n".join([table(("part", "weight", "tau"), rows), *named, *lines])
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *lines])
 
 
 def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:

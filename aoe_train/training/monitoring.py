@@ -213,19 +213,15 @@ class Baseline:
         self.score = self._score_dev if built.data.dev or has_metric else None
         self.dev = None if self.score is None else on_main(self.score)
         examples = [*built.data.train.values(), *built.data.dev.values()]
-        self._texts = sample_texts(rows.texts for rows in examples)
-        self._spread = on_main(self.spread)
+        self.sample = sample_texts(rows.texts for rows in examples)
+        self.spread_before = on_main(self.spread)
         if self._judged is not None and is_main():
             self._judged_before = self._judged.score(self._encode, self._similarity)
             self._weights = copy_weights(trained_weights(built.model))
 
     def spread(self) -> float:
-        """The current spread of some texts' embeddings."""
-        return spread(self._encode(self._texts))
-
-    def collapse(self, now: float) -> str | None:
-        """The problem that the current spread shows, if any."""
-        return collapse_problem(self._spread, now, len(self._texts))
+        """The current spread of the sample's embeddings."""
+        return spread(self._encode(self.sample))
 
     def dev_gain(self) -> dict[str, Any] | None:
         """The model's gain on the deciding dev set; None without one, and of sharded models."""

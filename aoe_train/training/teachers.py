@@ -345,10 +345,18 @@ def load_teachers(
         identities = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
+    # Unsupported combinations are refused before the teachers encode texts, which can take hours.
+    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
+    has_scores = settings.teacher.scores is not None
+    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
     for name, rows in data.train.items():
+        objective = datasets[name].objective
         if name not in sources.losses:
-            _check_teachers(teachers, datasets[name], encoder, rows)
-        elif teachers or settings.teacher.scores:
+            check_teacher_use(objective, kind=rows.kind, teachers=info)
+            for teacher in teachers:
+                teacher.check(objective, encoder.settings)
+                teacher.prompts(rows)
+        elif teachers or has_scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
@@ -380,22 +388,6 @@ def _guide_and_teacher(
             own = {"model": backbone_name, "prompts": settings.prompts}
             teachers.append(Teacher(role, section.model_copy(update=own), backbone))
     return teachers
-
-
-def _check_teachers(
-    teachers: Sequence[Teacher],
-    settings: TrainSettings,
-    encoder: Encoder,
-    examples: Examples,
-) -> None:
-    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
-    has_scores = settings.teacher.scores is not None
-    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
-    check_teacher_use(settings.objective, kind=examples.kind, teachers=info)
-    for teacher in teachers:
-        teacher.check(settings.objective, encoder.settings)
-        teacher.prompts(examples)
 
 
 def precompute_vectors(
