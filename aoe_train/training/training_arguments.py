@@ -347,7 +347,8 @@ def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Op
         for name, weight in model.named_parameters()
         if weight.requires_grad
     }
-    decaying = set(get_parameter_names(model, [nn.LayerNorm], _NO_DECAY))
+    names = get_parameter_names(model, [nn.LayerNorm], _NO_DECAY)  # type: ignore[no-untyped-call]
+    decaying = set(names)
     groups = [
         {
             "params": [weights[name] for name in weights if name in decaying],

@@ -349,9 +349,3 @@ def test_repeated_and_waiting_rows_are_counted():
         "6 batches an epoch, each row once",
         "2 batches an epoch, 10 rows (20 wait for a later epoch)",
     ]
-
-
-def test_rows_are_numbered_over_all_datasets():
-    made = mixture([8, 12])
-    assert made.locate([8, 19]) == (1, [0, 11])
-    assert made.locate([7]) == (0, [7])

@@ -262,15 +262,6 @@ def test_sbert_regression_and_classification():
     assert all(p.grad.abs().sum() > 0 for p in classifier.parameters())
 
 
-def test_single_is_unsupervised_simcse():
-    vectors = torch.eye(3).unsqueeze(1).expand(-1, 2, -1)
-    texts = torch.arange(3)[:, None].expand(-1, 2)
-    loss = Objective(PRESETS["simcse"], dim=3, kind="single")
-    assert loss(vectors, None, texts)["loss"].item() == approx(
-        math.log(1 + 2 * math.exp(-20)), abs=1e-7
-    )
-
-
 @parametrize("dtype", [torch.float32, torch.bfloat16])
 @parametrize("preset, kind", EVERYTHING)
 def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
