@@ -1,6 +1,8 @@
-"""Grouping of rows into batches, and the tensors of a batch.
+"""Grouping of rows into batches, the mixture of several datasets, and the tensors of a batch.
 
-Each row occurs once per epoch, in batches that depend only on the seed and the epoch.
+A *pass* is one iteration over all batches of a dataset, in which each row occurs once. Its batches depend only
+on the seed and the number of the pass. `Mixture` orders the batches of all datasets, and decides how many of
+each an epoch has.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from pairkit.base.errors import ConfigError, DataError
 
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
+# Separates the order of datasets from the shuffling of rows, which has the same seed.
+_ORDER_STREAM = 1
 
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
@@ -209,10 +213,6 @@ def collate(
     if examples.labels is not None:
         batch["labels"] = torch.from_numpy(examples.labels[chosen])
     return batch
-
-
-# Separates the order of datasets from the shuffling of rows, which has the same seed.
-_ORDER_STREAM = 1
 
 
 class Mixture(Sampler[list[int]]):

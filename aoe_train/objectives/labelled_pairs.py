@@ -1,4 +1,4 @@
-"""Conversion of rows to labelled pairs, the only input of the losses; lengths and cosines of vectors."""
+"""Labelled pairs, which rows become for the losses, and the losses of pairs: CoSENT, angle and Sentence-BERT's."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from aoe_train.objectives.training_rows import ABSENT
 
 # Shorter vectors aren't normalised, which would only amplify rounding errors.
 TINY = 1e-6
+_IGNORED = -100  # the class of absent pairs
 
 PairVectors = Float[Tensor, "pair dim"]
 PairValues = Float[Tensor, " pair"]
@@ -124,9 +125,6 @@ def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
 def cosine(first: PairVectors, second: PairVectors) -> PairValues:
     """Cosine of each pair."""
     return (unit(first) * unit(second)).sum(-1)
-
-
-_IGNORED = -100  # the class of absent pairs
 
 
 def cosent_part(context: LossContext) -> Loss:

@@ -107,19 +107,10 @@ class Built:
         """Optimiser steps of the whole run."""
         return math.ceil(self.args.num_train_epochs * self.steps_an_epoch)
 
-    def _epochs_and_batches(self, steps: int) -> tuple[int, int]:
-        """Whole epochs in this many optimiser steps, and batches of the next epoch."""
-        epochs, more_steps = divmod(steps, self.steps_an_epoch)
-        return epochs, more_steps * self.args.gradient_accumulation_steps
-
-    def epochs(self, steps: int) -> float:
-        """Epochs after this many optimiser steps."""
-        epochs, batches = self._epochs_and_batches(steps)
-        return epochs + batches / len(self.batches)
-
     def rows(self, steps: int) -> int:
         """Number of rows in this many optimiser steps, over all processes."""
-        epochs, batches = self._epochs_and_batches(steps)
+        epochs, more_steps = divmod(steps, self.steps_an_epoch)
+        batches = more_steps * self.args.gradient_accumulation_steps
         unfinished = self.batches.plan(epochs)[:batches]
         return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
 

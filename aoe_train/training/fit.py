@@ -329,7 +329,7 @@ def _run_step(
     run.event("on_optimizer_step")
     lr = step.advance()
     state.global_step += 1
-    state.epoch = run.built.epochs(state.global_step)
+    state.epoch = state.global_step / run.built.steps_an_epoch
     run.event("on_step_end")
     run.after_step()
     return norm, lr

@@ -1,4 +1,4 @@
-"""The model card: README.md of a trained model."""
+"""The model card: README.md of a trained model, and the parts that cards of exported models share."""
 
 from __future__ import annotations
 
@@ -54,6 +54,23 @@ _HASHES = (
     " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
     " Delete the file if that must stay private."
 )
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_FRAMEWORKS = """
+
+LangChain and LlamaIndex use these prompts only if you give them:
+
+```python
+HuggingFaceEmbeddings(
+    model_name="path/to/this/folder",
+    encode_kwargs={{"prompt_name": {document}}},
+    query_encode_kwargs={{"prompt_name": {query}}},
+)  # langchain_huggingface
+HuggingFaceEmbedding(
+    "path/to/this/folder",
+    query_instruction={query_words},
+    text_instruction={document_words},
+)  # llama_index.embeddings.huggingface
+```"""
 
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
@@ -369,25 +386,6 @@ def _base_name(source: str) -> str:
         return source
     _, _, name = source.rstrip("/").rpartition("/")
     return name
-
-
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_FRAMEWORKS = """
-
-LangChain and LlamaIndex use these prompts only if you give them:
-
-```python
-HuggingFaceEmbeddings(
-    model_name="path/to/this/folder",
-    encode_kwargs={{"prompt_name": {document}}},
-    query_encode_kwargs={{"prompt_name": {query}}},
-)  # langchain_huggingface
-HuggingFaceEmbedding(
-    "path/to/this/folder",
-    query_instruction={query_words},
-    text_instruction={document_words},
-)  # llama_index.embeddings.huggingface
-```"""
 
 
 def card_head(

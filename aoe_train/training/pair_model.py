@@ -1,4 +1,4 @@
-"""The trained module: a text model with its objective, or with an objective that runs the model itself."""
+"""The trained module: a text model with its objective, or with one that runs the model itself; making both."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from aoe_train.model.text_model import OfText, TextLengths, TokenIds
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Dataset
+
+# Texts for the initial map to a teacher's vectors.
+_SAMPLE_TEXTS = 2048
 
 
 class PairModel(nn.Module):
@@ -204,10 +207,6 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
             raise ConfigError(
                 f"objective: a TextObjective doesn't support {option}; leave one of them out"
             )
-
-
-# Texts for the initial map to a teacher's vectors.
-_SAMPLE_TEXTS = 2048
 
 
 def build_objective(

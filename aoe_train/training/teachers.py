@@ -1,4 +1,9 @@
-"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training."""
+"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training.
+
+Vectors in a file are in the columns `text` and `vector`. Scores are in a table of training rows with the column
+`teacher_scores`: for rows of two texts a number, else a list with the scores of the anchor's positive and
+negatives. Or they are the `score` or `label` of pairs. Rows are matched by their texts.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +55,9 @@ SCORES = "teacher_scores"
 _TEXT = "text"
 _VECTOR = "vector"
 _Pair = tuple[str, str]
+Role = Literal["guide", "teacher"]
+_FILES = (".parquet", ".jsonl")
+_SCORE_PARTS = ("margin_mse", "score_distill")
 
 
 def scores_from_file(
@@ -186,11 +194,6 @@ def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
         )
     matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
     return matrix
-
-
-Role = Literal["guide", "teacher"]
-_FILES = (".parquet", ".jsonl")
-_SCORE_PARTS = ("margin_mse", "score_distill")
 
 
 class Teacher:

@@ -63,8 +63,19 @@ from pairkit.similarity.languages import languages
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
+    from aoe_train.evaluation.dev import DevScores
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
+
+Counts = dict[str, int | float]
+# Settings that don't change the model, and paths that are replaced by hashes of their files.
+_NOT_OF_MODEL: Any = {
+    "log": True,
+    "card": True,
+    "guide": {"model", "revision"},
+    "teacher": {"model", "revision", "scores"},
+    "datasets": {"__all__": {"data", "dev_data"}},
+}
 
 
 def train(
@@ -155,9 +166,6 @@ def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, 
     return content
 
 
-Counts = dict[str, int | float]
-
-
 class DevSetRecord(BaseModel):
     """Metric and scores of one of several dev sets, before training and with the saved weights."""
 
@@ -244,16 +252,6 @@ class RunRecord(BaseModel):
         return self.model_dump(exclude_unset=True) | {
             "encoder": self.encoder.model_dump(mode="json")
         }
-
-
-# Settings that don't change the model, and paths that are replaced by hashes of their files.
-_NOT_OF_MODEL: Any = {
-    "log": True,
-    "card": True,
-    "guide": {"model", "revision"},
-    "teacher": {"model", "revision", "scores"},
-    "datasets": {"__all__": {"data", "dev_data"}},
-}
 
 
 def run_identity(loaded: Loaded) -> dict[str, Any]:
@@ -363,6 +361,16 @@ def _result_record(
     pairs = fitted.built.rows(state.global_step)
     deciding = None if before is None else before.deciding
     dev_before = None if deciding is None else deciding.value
+    # Fields that aren't set are left out of run.json.
+    optional: dict[str, Any] = {}
+    if before is not None and len(before.by_set) > 1:
+        optional["dev_sets"] = _dev_sets(fitted, before, dev_history)
+        optional["dev_set"] = before.chosen
+    if keeps_model and fitted.dev_gain is not None:
+        optional["dev_gain"] = fitted.dev_gain
+    if fitted.gain is not None:
+        kept = "model" if keeps_model else "backbone"
+        optional["judged"] = {**fitted.gain.to_dict(), "kept": kept}
     return ResultRecord(
         out=str(fitted.built.loaded.sources.out),
         steps=state.global_step,
@@ -373,34 +381,21 @@ def _result_record(
         dev=state.best_metric if keeps_model else dev_before,
         dev_metric=None if deciding is None else deciding.name,
         dev_before=dev_before,
-        **_optional_results(fitted, dev_history),
+        **optional,
     )
 
 
-def _optional_results(
-    fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The fields of several dev sets, and of gains."""
-    before = fitted.before
-    keeps_model = fitted.keeps_model
-    optional: dict[str, Any] = {}
-    if before is not None and len(before.by_set) > 1:
-        by_step = {entry["step"]: entry for entry in dev_history}
-        best = by_step.get(fitted.state.best_global_step, {})
-        sets = {}
-        for name, metric in before.by_set.items():
-            dev = best.get(f"eval_dev.{name}") if keeps_model else metric.value
-            sets[name] = DevSetRecord(metric=metric.name, before=metric.value, dev=dev)
-        optional["dev_sets"] = sets
-        optional["dev_set"] = before.chosen
-    if keeps_model and fitted.dev_gain is not None:
-        optional["dev_gain"] = fitted.dev_gain
-    if fitted.gain is not None:
-        optional["judged"] = {
-            **fitted.gain.to_dict(),
-            "kept": "model" if keeps_model else "backbone",
-        }
-    return optional
+def _dev_sets(
+    fitted: Fitted, before: DevScores, dev_history: Sequence[Mapping[str, Any]]
+) -> dict[str, DevSetRecord]:
+    """The scores of each of several dev sets."""
+    by_step = {entry["step"]: entry for entry in dev_history}
+    best = by_step.get(fitted.state.best_global_step, {})
+    records = {}
+    for name, metric in before.by_set.items():
+        dev = best.get(f"eval_dev.{name}") if fitted.keeps_model else metric.value
+        records[name] = DevSetRecord(metric=metric.name, before=metric.value, dev=dev)
+    return records
 
 
 def _teacher_records(built: Built) -> dict[str, dict[str, Any]]:

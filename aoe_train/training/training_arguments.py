@@ -71,6 +71,8 @@ _SHARDING_LAUNCHED = (
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
 # First words of the optimisers that need no more arguments than a name.
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
+# Weights without weight decay.
+_NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
 
 @dataclass(frozen=True)
@@ -256,10 +258,6 @@ def _check_trainer(options: dict[str, Any]) -> None:
             f"run.trainer.optim {optimiser!r}: expected a name in transformers that starts with "
             f"{', '.join(_OPTIMISERS)}"
         )
-
-
-# Weights without weight decay.
-_NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
 
 class OptimiserStep:
