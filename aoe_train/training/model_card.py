@@ -384,8 +384,7 @@ def _base_name(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
     if not source.startswith(("/", "./", "../", "~")):
         return source
-    _, _, name = source.rstrip("/").rpartition("/")
-    return name
+    return Path(source).name
 
 
 def card_head(

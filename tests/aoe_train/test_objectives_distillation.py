@@ -150,17 +150,6 @@ def test_principal_axes_preserve_dot_products():
     assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_each_size_has_its_own_map_to_the_full_teacher():
-    own, teacher, texts = drawn(3, 2)
-    objective = make_objective(
-        only("embed_distill", dims=(3, 2)), dim=3, kind="positive", teachers=TEACHER
-    ).double()
-    # None at the full size.
-    assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]
-    found = objective(own, None, texts, BatchTeachers(teacher=teacher))
-    assert_close(found["loss"], found["loss_3"] + found["loss_2"])
-
-
 @quick
 @given(seed=seeds, form=st.sampled_from(["mse", "ranking"]))
 def test_absent_negatives_do_not_count(seed, form):
