@@ -85,8 +85,6 @@ class Ask:
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
-    labelling: str = "paraphrase"  # the labelling task, one of `settings.TaskName`
-    changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
     sample: int = 0  # index of the sample
 
 

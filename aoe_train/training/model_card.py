@@ -11,7 +11,7 @@ from aoe_train.data.examples import negatives_in_words
 from aoe_train.data.token_batches import format_epoch_share
 from aoe_train.model.backbones.packaged import PACKAGED, Packaged
 from pairkit.base.printable import one_line
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_folder import table
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -41,10 +41,10 @@ from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import sha256
-from pairkit.dataset.negative_columns import NEGATIVES, ROW
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.pair_rows import to_rows, with_texts
 from pairkit.dataset.reading.tables import first_row, read_table
+from pairkit.dataset.records import NEGATIVES, ROW
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data, Sources

@@ -11,8 +11,8 @@ import polars as pl
 
 from llm_labeler.records import POLARITIES, LabelledPair, Polarity, Text
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import SPLITS
+from pairkit.dataset.table_files import write_parquet
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))

@@ -14,8 +14,12 @@ from llm_labeler.settings import AGGREGATIONS
 from llm_labeler.settings.llms import RULES
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import DataError
-from pairkit.dataset.making.dataset_card import dataset_card, table
-from pairkit.dataset.making.dataset_folder import card_files, dataset_folder
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    dataset_folder,
+    table,
+)
 
 CARD_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("card_texts.toml").read_text(encoding="utf-8")

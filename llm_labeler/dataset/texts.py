@@ -21,10 +21,9 @@ from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_json_lines, read_text_lines
 from pairkit.dataset.labels import MISSING
-from pairkit.dataset.reading.columns import text_column
+from pairkit.dataset.reading.columns import text_column, text_length
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
-from pairkit.dataset.reading.proposed_columns import text_length
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
 from pairkit.extracting.html_blocks import without_tags
 

@@ -50,9 +50,13 @@ from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.printable import escape_formulas
 from pairkit.base.system.files import write_bytes
 from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.making.dataset_card import dataset_card, table
-from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    table,
+    write_dataset,
+)
+from pairkit.dataset.table_files import write_parquet
 
 VERDICTS = ("same", "related", "different")
 

@@ -20,7 +20,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_same_run, existing_run
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.table_files import read_parquet, write_parquet
 
 _COMMAND = "label"
 # Settings without effect on tasks that have no hard negatives.

@@ -21,8 +21,8 @@ from llm_labeler.records import (
 from llm_labeler.settings import PromptSettings
 from llm_labeler.settings.tasks import TASKS
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.conflicts import label_scale
 from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.records import label_scale
 
 PAPER_NAME = "paper"
 _HARDENED_NAME = "hardened"

@@ -27,7 +27,6 @@ from llm_labeler.records import (
     Ask,
     AskKey,
     Candidate,
-    ChangeKind,
     Item,
     JudgeVote,
     Polarity,
@@ -76,9 +75,6 @@ class GenerationTask:
             ]
         self._proposers = frozenset(self.settings.proposers)
         self._labelling = self.settings.labelling
-        self._changes: tuple[ChangeKind, ...] = ()
-        if self._labelling.has_hard_negatives:
-            self._changes = self.settings.prompt.changes
 
     def questions_per_text(self, llm: str) -> int:
         """Number of questions about one text: polarities times samples."""
@@ -104,8 +100,6 @@ class GenerationTask:
                     schema=schemas[polarity],
                     text=text.text,
                     size=settings.size,
-                    labelling=settings.task,
-                    changes=self._changes,
                     sample=sample,
                 )
 
@@ -134,7 +128,7 @@ class GenerationTask:
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self._is_hard(polarity):
-            kinds = {"type": "string", "enum": list(self._changes)}
+            kinds = {"type": "string", "enum": list(self.settings.prompt.changes)}
             return _schema(_object({"kind": kinds, "sentence": _STRING}))
         is_papers = self.record.template.name == PAPER_NAME
         if is_papers and self.settings.llm[llm].structured != "strict":
@@ -165,7 +159,9 @@ class GenerationTask:
         if self._labelling.asks_questions:
             return reject_query(item.text, text, polarity, settings)
         if self._is_hard(polarity):
-            return reject_hard_negative(item, text, settings, self._changes)
+            return reject_hard_negative(
+                item, text, settings, self.settings.prompt.changes
+            )
         return reject_rewrite(item, text, polarity, settings)
 
 

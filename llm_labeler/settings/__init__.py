@@ -345,6 +345,11 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; {known}, or {how_to_add(name)}"
                 )
         for name in self.proposers:
+            if self.llm[name].is_rules and self.task != DEFAULT_TASK:
+                raise ValueError(
+                    f"task {self.task}: {name} is a set of rules, which has only the task {DEFAULT_TASK}; its"
+                    " dataset has triplets, too"
+                )
             if self.samples > 1 and self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
