@@ -25,15 +25,15 @@ from aoe_train.exporting.onnx import (
     require_onnx,
     write_onnx,
 )
-from aoe_train.model.backbones.changes import has_lora, merge_lora
-from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.backbones.static import refuse_static
-from aoe_train.model.card_parts import (
+from aoe_train.exporting.usage_card import (
     exported_card_head,
     graph_usage,
     mix_note,
     usage,
 )
+from aoe_train.model.backbones.changes import has_lora, merge_lora
+from aoe_train.model.backbones.packaged import quietly
+from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.encoder_settings import needs_toolkit
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.model_folder import RUN_FILE, OutputResult
@@ -257,8 +257,7 @@ def _write_card(
     name = exported.out.name
     graph_file = GRAPHS.get(exported.format)
     if graph_file is not None:
-        loss = str(exported.loss) if exported.loss else None
-        use = graph_usage(name, settings, graph_file, loss)
+        use = graph_usage(name, settings, graph_file, exported.loss)
         tags = ["onnx", "transformers.js"]
     elif keep and card.is_file():
         shutil.copyfile(card, folder / "README.md")

@@ -35,7 +35,7 @@ from aoe_train.model.encoder_settings import (
 )
 from aoe_train.model.similarity import pair_similarities, unit
 from aoe_train.model.text_model import DenseLayers, dense_names, read_dense_layers
-from aoe_train.settings.prompt_settings import NamedPrompts, read_prompt
+from aoe_train.settings.train_settings import NamedPrompts, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import digests, write_digests
-from aoe_train.model.card_parts import (
+from aoe_train.exporting.usage_card import (
     SENTENCE_TRANSFORMERS_USAGE,
     exported_card_head,
 )

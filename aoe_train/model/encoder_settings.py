@@ -43,8 +43,13 @@ from aoe_train.model.text_model import (
     dense_names,
     read_dense_layers,
 )
-from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
-from aoe_train.settings.train_settings import EncoderSettings, Tree
+from aoe_train.settings.train_settings import (
+    DEFAULT,
+    PLACE,
+    EncoderSettings,
+    Tree,
+    read_prompt,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import load_settings

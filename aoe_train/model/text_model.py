@@ -18,7 +18,7 @@ from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.folder_checks import read_weights
 from aoe_train.model.packing.sequences import Sequences, run_packed
 from aoe_train.model.tokenised import ranges
-from aoe_train.settings.train_settings import Activation, DenseSettings
+from aoe_train.settings.run_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import write_bytes, write_json
 

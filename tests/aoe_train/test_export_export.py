@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train.model.card_parts import exported_card_head, graph_usage
+from aoe_train.exporting.usage_card import exported_card_head, graph_usage
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.shorthand import aoe_json
 from tests.aoe_train.test_dense_layers import fit

@@ -7,6 +7,7 @@ import pairkit
 from tests.support.llm import serve
 from tests.support.shorthand import config_error, data_error, parametrize, table
 
+from .llm_server import entry
 from .stored_answers import text_of
 
 SENTENCES = [
@@ -127,10 +128,7 @@ def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
 @parametrize("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
-        llms = {
-            "mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}
-        }
-        result = generate(out, llm=llms, task=task, limit=2)
+        result = generate(out, llm={"mine": entry(server.base_url)}, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
     assert result.statistics["negative_kinds"] == {
         "negation" if task == "triplet" else "unknown": 6

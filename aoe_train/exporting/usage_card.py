@@ -1,37 +1,17 @@
-"""Parts of model cards: metadata, prompts, and how to use an exported model."""
+"""Usage instructions in a model's card."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.dataset.making.dataset_folder import table
+from aoe_train.training.model_card import card_head, prompts_note
 
 if TYPE_CHECKING:
-    from huggingface_hub import EvalResult
+    from aoe_train.exporting.onnx import Loss
+    from aoe_train.settings.train_settings import EncoderSettings, NamedPrompts
 
-    from aoe_train.settings.prompt_settings import NamedPrompts
-    from aoe_train.settings.train_settings import EncoderSettings
-
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_FRAMEWORKS = """
-
-LangChain and LlamaIndex use these prompts only if you give them:
-
-```python
-HuggingFaceEmbeddings(
-    model_name="path/to/this/folder",
-    encode_kwargs={{"prompt_name": {document}}},
-    query_encode_kwargs={{"prompt_name": {query}}},
-)  # langchain_huggingface
-HuggingFaceEmbedding(
-    "path/to/this/folder",
-    query_instruction={query_words},
-    text_instruction={document_words},
-)  # llama_index.embeddings.huggingface
-```"""
 _TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
 SENTENCE_TRANSFORMERS_USAGE = """
 ## Use
@@ -81,73 +61,6 @@ fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"` and the 
 _LIBRARY_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls"}
 
 
-def card_head(
-    name: str,
-    *,
-    tags: Iterable[str],
-    license_id: str,
-    language: Iterable[str],
-    base_model: str | list[str] | None,
-    datasets: Iterable[str],
-    results: Iterable[EvalResult] = (),
-    **license_terms: Any,
-) -> str:
-    """The YAML header of a card for model hubs; `license_terms` are those of a licence without an id."""
-    from huggingface_hub import ModelCardData
-
-    data = ModelCardData(
-        library_name="sentence-transformers",
-        pipeline_tag="sentence-similarity",
-        license=license_id,
-        language=[*language] or None,
-        base_model=base_model,
-        datasets=[*datasets] or None,
-        tags=[*tags],
-        model_name=name,
-        eval_results=[*results] or None,
-        **license_terms,
-    )
-    return f"---\n{data.to_yaml()}\n---\n\n"
-
-
-def hub_id(source: str) -> str | None:
-    """The source, if it is a Hub id and not a local path."""
-    return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
-
-
-def prompts_note(prompts: NamedPrompts) -> str:
-    """A note on a model's prompts; empty without any."""
-    if (prompt := prompts.around_all) is not None:
-        return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
-    if not any(prompts.prompts.values()):
-        return ""
-    rows = [
-        (f"`{name}`", f"`{prompt}`" if prompt else "(none)")
-        for name, prompt in prompts.prompts.items()
-    ]
-    default = f" The default is `{prompts.default}`." if prompts.default else ""
-    return (
-        "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
-        f" and `encode_document` use their own.{default}\n\n{table(('name', 'prompt'), rows)}"
-        f"{_framework_note(prompts)}"
-    )
-
-
-def _framework_note(prompts: NamedPrompts) -> str:
-    """How libraries that don't read prompts by name use them; empty if they can't."""
-    if prompts.after_text is not None:
-        return ""
-    query = prompts.query or prompts.chosen()
-    document = prompts.document or prompts.chosen()
-    names = {words: name for name, words in prompts.known.items()}
-    return _FRAMEWORKS.format(
-        query=repr(names[query]),
-        document=repr(names[document]),
-        query_words=repr(query),
-        document_words=repr(document),
-    )
-
-
 def exported_card_head(
     name: str, dim: int, *, tags: Sequence[str], source: Path | None
 ) -> str:
@@ -182,9 +95,7 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
             f"This needs aoe-toolkit (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "
             "requires `trust_remote_code=True` to import another package; this folder contains no code.\n"
         )
-    if note := prompts_note(prompts):
-        lines.append(f"{note}\n")
-    lines.append(_TOOLKIT_USAGE.format(name=name))
+    lines.append(_prompts_section(prompts) + _TOOLKIT_USAGE.format(name=name))
     return "\n".join(lines)
 
 
@@ -192,7 +103,7 @@ def graph_usage(
     name: str,
     settings: EncoderSettings,
     file: str,
-    loss: str | None,
+    loss: Loss | None,
 ) -> str:
     """How to encode with a graph, and the loss by int8."""
     file_argument = ""
@@ -211,11 +122,9 @@ def graph_usage(
         pooling=settings.pooling,
         normalized=" and of length 1" if has_length_1 else "",
     )
-    note = prompts_note(settings.named_prompts)
-    if note:
-        note += "\n\n"
-        if not settings.named_prompts.around_all:
-            note += _NO_PROMPTS
+    note = _prompts_section(settings.named_prompts)
+    if note and not settings.named_prompts.around_all:
+        note += _NO_PROMPTS
     loss_section = f"## Loss\n{loss}.\n" if loss else ""
     return f"{text}\n{note}{loss_section}"
 
@@ -254,3 +163,8 @@ def _strings(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _prompts_section(prompts: NamedPrompts) -> str:
+    note = prompts_note(prompts)
+    return f"{note}\n\n" if note else ""
