@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pairkit.api import checking, making
-from pairkit.base.cli.commands import add_command, application, show, with_input_flags
+from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import OUTPUT, Option
-from pairkit.base.cli.terminal import next_step, out, print_json, say
+from pairkit.base.cli.terminal import (
+    next_step,
+    out,
+    print_json,
+    say,
+    show,
+    with_input_flags,
+)
 from pairkit.dataset.shared_options import SHARED
 
 app = application(

@@ -14,9 +14,8 @@ from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import Result, defined
-from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
+from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape, html_page
 from pairkit.dataset.making import dataset_card as card
-from pairkit.reports.page import html_page
 
 if TYPE_CHECKING:
     import polars as pl

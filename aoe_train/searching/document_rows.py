@@ -13,7 +13,7 @@ from aoe_train.encoding.source import joined
 from aoe_train.searching.index_rows import TextRows
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks
-from pairkit.extracting.document import Document
+from pairkit.extracting.documents import Document
 
 TEXT_COLUMNS = ("title", "text")
 _MAX_TOKENS = 512  # of a chunk by default; the model may read fewer

@@ -27,7 +27,7 @@ from aoe_train.training.teachers import scores_identity
 from pairkit import __version__
 from pairkit.base.system.machine import peak_rss_mb
 from pairkit.dataset.reading.in_memory import source_name
-from pairkit.similarity.languages import languages
+from pairkit.similarity.measures import languages
 
 if TYPE_CHECKING:
     from aoe_train.settings.train_settings import TrainSettings

@@ -13,9 +13,9 @@ from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import BudgetSettings
-from pairkit.base.batched import batched
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import spoken
+from pairkit.base.system.machine import batched
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
 # Length of a sentence in an answer relative to its text, with its number and line break.

@@ -1,13 +1,19 @@
-"""Optional packages, and the extras that install them."""
+"""The installed version, optional packages, and the extras that install them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+
+try:
+    __version__ = version("aoe-toolkit")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+unknown"
 
 _MODULES = {
     "hub": ("datasets",),

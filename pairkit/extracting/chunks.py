@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 
-from pairkit.extracting.document import Document
-from pairkit.extracting.html_blocks import Block, BlockKind
-from pairkit.extracting.sentences import opening_text, sentence_ends
+from pairkit.extracting.documents import Document
+from pairkit.extracting.html_blocks import Block, BlockKind, opening_text, sentence_ends
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
 """The number of tokens of each text, without special tokens."""

@@ -31,10 +31,8 @@ from pairkit.dataset.making.made import (
 )
 from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.document import Document
-from pairkit.extracting.documents import read_documents, split_questions
-from pairkit.extracting.html_blocks import Block
-from pairkit.extracting.sentences import opening_text
+from pairkit.extracting.documents import Document, read_documents, split_questions
+from pairkit.extracting.html_blocks import Block, opening_text
 from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.

@@ -10,7 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table
+from pairkit.base.cli.result_table import (
+    Printed,
+    ResultTable,
+    escape,
+    generator,
+    html_page,
+    html_table,
+)
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import base_name, check_file, path_beside
@@ -24,8 +31,7 @@ from pairkit.reports.counts import (
     collect_rows,
     count,
 )
-from pairkit.reports.page import generator, html_page
-from pairkit.similarity.measures import (
+from pairkit.similarity.terms import (
     COMMON_SHARE,
     common_words,
     distinct_words,

@@ -25,7 +25,7 @@ from pairkit.dataset.records import (
     all_texts,
     is_search,
 )
-from pairkit.similarity.measures import common_words
+from pairkit.similarity.terms import common_words
 
 _MIN_PER_STRATUM = 2
 _SHARE = 0.1

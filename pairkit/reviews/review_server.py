@@ -40,8 +40,7 @@ from pairkit.dataset.judgements import (
     ReviewSettings,
     ReviewStore,
 )
-from pairkit.similarity.measures import distinct_words, split_at_words
-from pairkit.similarity.terms import terms
+from pairkit.similarity.terms import distinct_words, split_at_words, terms
 
 if TYPE_CHECKING:
     from starlette.requests import Request

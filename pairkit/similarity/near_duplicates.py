@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
-from pairkit.base.batched import batched
 from pairkit.base.system.files import write_errors
+from pairkit.base.system.machine import batched
 from pairkit.similarity.groups import (
     Indices,
     NumberedGroups,

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.extracting.chunks import split_into_chunks
-from pairkit.extracting.document import Document
-from pairkit.extracting.documents import read_documents
+from pairkit.extracting.documents import Document, read_documents
 from pairkit.extracting.html_blocks import Block
 from tests.support.shorthand import config_error, parametrize
 

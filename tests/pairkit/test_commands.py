@@ -351,7 +351,7 @@ def test_light_imports():
     before_ctrl_c = {"typer", "rich", "polars", "pydantic", "importlib.metadata"}
     assert not before_ctrl_c & modules_after(f"import {mains}", "-S")
     for main in ("pairkit.__main__", "llm_labeler.__main__"):
-        modules = modules_after(f"from {main} import application; application()")
+        modules = modules_after(f"from {main} import CLI; __import__(CLI)")
         assert not {"polars", "numpy"} & modules
 
 

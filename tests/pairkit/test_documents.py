@@ -5,8 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.extracting.formats import plain_blocks, read_markdown
-from pairkit.extracting.html_blocks import UnreadableDocumentError, read_html
-from pairkit.extracting.sentences import opening_text
+from pairkit.extracting.html_blocks import (
+    UnreadableDocumentError,
+    opening_text,
+    read_html,
+)
 from tests.support.linear import assert_linear, repeated
 
 MARKDOWN = ("[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a")

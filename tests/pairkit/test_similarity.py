@@ -15,17 +15,20 @@ from pairkit.similarity import near_duplicates as similar
 from pairkit.similarity.bm25 import Bm25, best
 from pairkit.similarity.groups import Groups, connected, shared, singletons
 from pairkit.similarity.measures import (
-    common_words,
-    distinct_words,
     estimated_tokens,
     gap_auc,
     opening_times,
     share_long,
-    split_at_words,
 )
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
-from pairkit.similarity.same_text import first_of_same
-from pairkit.similarity.terms import places, terms
+from pairkit.similarity.terms import (
+    common_words,
+    distinct_words,
+    first_of_same,
+    places,
+    split_at_words,
+    terms,
+)
 from tests.support.shorthand import approx, parametrize, text_lines, values
 
 

@@ -34,9 +34,9 @@ from gis_builder.crawling.github.parse import (
 )
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Absence, IssueRef, Page, TopUp
-from pairkit.base.batched import batched
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import batched
 
 T = TypeVar("T")
 

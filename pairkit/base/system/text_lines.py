@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.cli.encoding import ENCODING
+from pairkit.base.cli.options import ENCODING
 from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 

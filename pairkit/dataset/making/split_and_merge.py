@@ -45,7 +45,7 @@ from pairkit.dataset.provenance import typed_rows
 from pairkit.dataset.reading.in_memory import Source, contents_of
 from pairkit.dataset.records import SPLITS, PairDataset, all_texts, named_split
 from pairkit.similarity.groups import Indices, connected
-from pairkit.similarity.same_text import same_text
+from pairkit.similarity.terms import same_text
 
 _PLACE = "place of the row"
 _RANK = "rank of the split"
