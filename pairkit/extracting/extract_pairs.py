@@ -8,7 +8,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +18,7 @@ import polars as pl
 from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import DataError
 from pairkit.base.printable import holds_no_text, listed
-from pairkit.base.system.seeded import keyed_hash
+from pairkit.base.system.seeded import random_order
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.made import (
     DROPPED,
@@ -136,11 +135,11 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
         if heading.text != document.title:
             yield _pair("section", heading.text, paragraphs[0].text, document, heading)
         if len(paragraphs) > 1:
-            hashes = [
-                keyed_hash(corpus.seed, "section", document.name, block.text, number)
+            keys = [
+                (document.name, block.text, number)
                 for number, block in enumerate(paragraphs)
             ]
-            chosen = nsmallest(2, range(len(hashes)), key=hashes.__getitem__)
+            chosen = random_order(corpus.seed, "section", keys)[:2]
             first, second = (paragraphs[number] for number in sorted(chosen))
             pair = _pair("section", first.text, second.text, document, first)
             yield replace(pair, anchor_is_name=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_json_object
-from pairkit.base.system.seeded import in_turns, keyed_hash
+from pairkit.base.system.seeded import in_turns, random_order
 from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import PairDataset, all_texts, by_reason, join_bad_rows
@@ -26,11 +24,6 @@ ORDERS = (1, 2, 3)
 SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
 
 NOT_RECORDED = "not recorded"
-# Other columns, such as long texts, are not copied.
-_KNOWN = (
-    "text1", "text2", "label", "repo", "repo2", "number1", "number2", "url1", "url2", "created_at1",
-    "created_at2", "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
-)  # fmt: skip
 # Columns with the source of a row, the most specific first, and what the page calls them.
 _NAMED_BY = {
     "repo": "repository",
@@ -91,8 +84,7 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
         raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
-    rows = with_provenance(dataset).rows
-    frame = rows.select("split", cs.by_name(*_KNOWN, require_all=False))
+    frame = with_provenance(dataset).rows
     cut = None
     low = Side(0, "negative", "negative")
     high = Side(1, "positive", "positive")
@@ -283,9 +275,8 @@ def choose_samples(rows: ReportRows, seed: int) -> list[SampledPairs]:
         quotas = in_turns(pairs_by_kind, max(_SAMPLES_PER_SIDE, len(pairs_by_kind)))
         for kind, quota in quotas.items():
             pairs_of_kind = part.filter(pl.col("kind") == kind)
-            texts = pairs_of_kind.select("text1", "text2").rows()
-            keys = [keyed_hash(seed, "sample", *pair) for pair in texts]
-            chosen = heapq.nsmallest(quota, range(len(keys)), key=keys.__getitem__)
-            pairs = [pairs_of_kind.row(row, named=True) for row in chosen]
+            texts = pairs_of_kind.select("text1", "text2").iter_rows()
+            chosen = random_order(seed, "sample", texts)[:quota]
+            pairs = pairs_of_kind[chosen].to_dicts()
             samples.append(SampledPairs(side, kind, pairs))
     return samples
