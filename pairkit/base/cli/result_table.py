@@ -66,12 +66,14 @@ PAGE_HEAD = (
 )
 
 
+def resource(package: str, name: str) -> str:
+    """A text file of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
 def style(package: str, sheet: str) -> str:
     """The common style sheet of all pages and that of one page."""
-    places = (("pairkit.base.cli", "page_style.css"), (package, sheet))
-    return "".join(
-        files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places
-    )
+    return resource("pairkit.base.cli", "page_style.css") + resource(package, sheet)
 
 
 class Printed(CommandResult):

@@ -8,11 +8,10 @@ import hashlib
 import socket
 import threading
 from collections.abc import Callable, Collection
-from importlib.resources import files
 from sys import getsizeof
 from typing import TYPE_CHECKING, Self
 
-from pairkit.base.cli.result_table import PAGE_HEAD, style
+from pairkit.base.cli.result_table import PAGE_HEAD, resource, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,22 +64,19 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     """A page with its style and script inside, and headers that allow only these (by hash)."""
 
-    def read(name: str) -> str:
-        return files(package).joinpath(name).read_text(encoding="utf-8")
-
     def digest(text: str) -> str:
         sha256 = hashlib.sha256(text.encode()).digest()
         return f"sha256-{base64.b64encode(sha256).decode()}"
 
     page_style = style(package, "page.css")
-    script = read("page.js")
+    script = resource(package, "page.js")
     policy = (
         f"default-src 'none'; style-src '{digest(page_style)}'; script-src '{digest(script)}';"
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
     html = (
-        read("page.html")
+        resource(package, "page.html")
         .replace("@HEAD@", PAGE_HEAD)
         .replace("@STYLE@", page_style)
         .replace("@SCRIPT@", script)
