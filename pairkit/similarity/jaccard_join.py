@@ -117,7 +117,8 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
     excess = weight - sets.sizes * largest_difference
     search = _Search(sets, weight, excess, threshold, groups)
     hub = int(excess.argmin())
-    search.compare_with(hub)
+    others = np.arange(len(sets.rows))
+    search.compare_pairs(np.full_like(others, hub), others)
     names = groups.names(sets.rows)
     is_outside = names != names[hub]
     if is_outside.any():
@@ -239,17 +240,6 @@ class _Search:
     threshold: float
     groups: NumberedGroups
 
-    def compare_with(self, hub: int) -> None:
-        """Join the hub with all similar sets."""
-        sets = self.sets
-        entries = sets.entries(np.array([hub]))
-        items_of_hub = sets.items[entries]
-        marks = np.zeros_like(sets.weights)
-        marks[items_of_hub] = sets.weights[items_of_hub]
-        common = sets.sums(marks[sets.items])
-        others = np.arange(len(sets.rows))
-        self._join_if_similar(np.full_like(others, hub), others, common)
-
     def compare_outside(self, hub: int, is_outside: Mask) -> None:
         """Join similar pairs with a set outside the hub's group; these have a common item."""
         least_outside = self.excess[is_outside].min()
@@ -293,7 +283,7 @@ class _Search:
                 _join_similar(later, self.threshold, self.groups)
 
     def _sharing(self, need: Floats) -> _Sharing:
-        """The sets of each item that may be the first common one of a pair, unless they are one group."""
+        """The sets of each item that may be the first common one of a pair."""
         sets = self.sets
         owners = sets.owners
         totals = _running_sums(sets.weights[sets.items])
@@ -352,8 +342,7 @@ class _Search:
             keys.append(np.unique(pairs))
         distinct = np.unique(np.concatenate(keys))
         low, high = np.divmod(distinct, count)
-
-        self._compare_pairs(low, high)
+        self.compare_pairs(low, high)
 
     def _batches(self, low: Ints, high: Ints) -> Iterator[slice]:
         """Batches of pairs of bounded work."""
@@ -366,7 +355,7 @@ class _Search:
             yield slice(start, end)
             start = end
 
-    def _compare_pairs(self, low: Ints, high: Ints) -> None:
+    def compare_pairs(self, low: Ints, high: Ints) -> None:
         """Compare pairs, in batches as each that joins two groups leaves fewer to compare."""
         for batch in self._batches(low, high):
             first = low[batch]
@@ -417,7 +406,7 @@ class _Search:
         common -= self.excess[others].astype(np.float32)
         is_candidate = (common >= need[:, None]) & is_apart
         rows, columns = np.nonzero(is_candidate)
-        self._compare_pairs(batch[rows], others[columns])
+        self.compare_pairs(batch[rows], others[columns])
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
