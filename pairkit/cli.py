@@ -15,6 +15,7 @@ from pairkit.base.cli.terminal import (
     show,
     with_input_flags,
 )
+from pairkit.base.settings import between_commas
 from pairkit.dataset.shared_options import SHARED
 
 app = application(
@@ -29,7 +30,7 @@ app = application(
         metavar="NAME,…",
         panel="People",
         main=True,
-        read=lambda names: [name.strip() for name in names.split(",")],
+        read=between_commas,
     ),
     port=Option(
         "Port of the page. Default: 8750, or a free port.", short="-p", panel="People"

@@ -89,7 +89,7 @@ class Printed(CommandResult):
 
     def __repr__(self) -> str:
         tables = "\n\n".join(map(str, self.tables()))
-        return "\n".join([*([tables] if tables else []), *self.lines()])
+        return "\n".join(filter(None, [tables, *self.lines()]))
 
     def _repr_html_(self) -> str:
         parts = [
