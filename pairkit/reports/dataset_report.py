@@ -274,7 +274,10 @@ def _marked(text: str, marked: set[str]) -> str:
 
 def link(address: object, text: str) -> str:
     """A link if the address is a plain https URL, otherwise only the text."""
-    origin = origin_of(address) if isinstance(address, str) else None
+    url = str(address)
+    origin = origin_of(url)
     if origin is None or origin.scheme != "https":
         return escape(text)
-    return f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(text)}</a>'
+    return (
+        f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{escape(text)}</a>'
+    )
