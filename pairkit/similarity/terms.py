@@ -134,7 +134,6 @@ _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
 _NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
 _ONLY_PUNCTUATION = r"^[\p{P}\p{Sk}\s\p{C}]+$"
 _TOKEN = rf"{_ONLY_PUNCTUATION}|{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
-_TEXT = "text"
 _BLOCK = 1 << 16  # texts whose keys are in memory
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 
@@ -148,8 +147,8 @@ def first_of_same(texts: Sequence[str] | pl.Series) -> Indices:
 
 
 def _hashes(texts: Sequence[str] | pl.Series) -> npt.NDArray[np.uint64]:
-    table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
-    return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
+    table = pl.Series("text", texts, pl.String).to_frame()
+    return table.select(same_text("text").hash(_SEED)).to_series().to_numpy()
 
 
 def same_text(text: str) -> pl.Expr:
