@@ -1,4 +1,4 @@
-"""Blocks of HTML: headings, paragraphs, code and tables of the main content."""
+"""Blocks of HTML: headings, paragraphs, code and tables of the main content; questions and sentences in texts."""
 
 from __future__ import annotations
 

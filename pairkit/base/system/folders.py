@@ -209,5 +209,4 @@ def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _shown(value: object) -> str:
-    text = "unset" if value is None else one_line(str(value))
-    return text if len(text) <= 20 else text[:12] + "…"
+    return "unset" if value is None else one_line(str(value), 20)
