@@ -14,7 +14,6 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.seeded import in_turns, random_order
-from pairkit.dataset.labels import LabelsRead
 from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import PairDataset, all_texts, by_reason, join_bad_rows
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
@@ -72,8 +71,8 @@ class ReportRows:
     @property
     def splits(self) -> dict[str, pl.DataFrame]:
         """The rows of each split that has rows, in the dataset's order."""
-        names = self.frame["split"].unique(maintain_order=True)
-        return {name: self.frame.filter(pl.col("split") == name) for name in names}
+        parts = self.frame.partition_by("split", as_dict=True)
+        return {split: rows for (split,), rows in parts.items()}
 
     def of(self, side: Side) -> pl.DataFrame:
         """The rows of one side."""
@@ -172,7 +171,7 @@ def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
         "sources": _sources(rows),
         "kinds": {key: _kinds(part) for key, part in sides.items()},
         "overlap": {key: mean_overlaps(part) for key, part in sides.items()},
-        "dropped": drop_reasons(dataset.source, dataset.labels, dataset.bad_rows),
+        "dropped": _drop_reasons(dataset),
     }
 
 
@@ -228,19 +227,19 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
     return [round(mean, 2) if isinstance(mean, float) else None for mean in means]
 
 
-def drop_reasons(
-    source: str, labels: LabelsRead | None, bad: pl.DataFrame | None
-) -> dict[str, dict[str, int]]:
+def _drop_reasons(dataset: PairDataset) -> dict[str, dict[str, int]]:
     """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
-    path = Path(source) / "statistics.json"
+    path = Path(dataset.source) / "statistics.json"
     statistics = read_json_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     if isinstance(verdicts, dict):
         statistics |= verdicts
     counts = {title: _reasons(statistics.get(key)) for key, title in _TITLES.items()}
-    counts["Rows skipped by their label"] = _reasons(labels and labels.skipped)
+    counts["Rows skipped by their label"] = _reasons(
+        dataset.labels and dataset.labels.skipped
+    )
     counts["Rows without a text or label"] = {
-        reason: rows for reason, rows, _ in by_reason(join_bad_rows([bad]))
+        reason: rows for reason, rows, _ in by_reason(join_bad_rows([dataset.bad_rows]))
     }
     return {title: reasons for title, reasons in counts.items() if reasons}
 
