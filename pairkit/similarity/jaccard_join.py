@@ -93,13 +93,15 @@ class _Sets:
         """The place after the last entry of each set, (set,)."""
         return np.cumsum(self.counts)
 
-    def entries(self, indices: Ints) -> Ints:
-        """The places of the entries of these sets, (entry,)."""
+    def entries(self, indices: Ints) -> tuple[Ints, Items]:
+        """The entries of these sets: the place of each one's set in `indices`, and its item."""
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
         new_starts = np.cumsum(counts) - counts
         shifts = np.repeat(starts - new_starts, counts)
-        return shifts + np.arange(len(shifts))
+        places = shifts + np.arange(len(shifts))
+        owners = np.repeat(np.arange(len(indices)), counts)
+        return owners, self.items[places]
 
     def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
@@ -315,8 +317,7 @@ class _Search:
         """The sets that share an item; earlier items become private, as their own search covers them."""
         sets = self.sets
         count = len(members)
-        owners = np.repeat(np.arange(count), sets.counts[members])
-        items = sets.items[sets.entries(members)]
+        owners, items = sets.entries(members)
         is_before = items < item
         is_after = items > item
         before = _sum_by(owners[is_before], sets.weights[items[is_before]], count)
@@ -373,10 +374,8 @@ class _Search:
         """The common weight of the differences of each pair, (pair,)."""
         sets = self.sets
         width = max(1, len(sets.weights))
-        both = np.concatenate([low, high])
-        pair_numbers = np.tile(np.arange(len(low)), 2)
-        pairs = np.repeat(pair_numbers, sets.counts[both])
-        items = sets.items[sets.entries(both)]
+        owners, items = sets.entries(np.concatenate([low, high]))
+        pairs = owners % max(1, len(low))
         keys = np.sort(pairs * width + items)
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
@@ -410,9 +409,7 @@ class _Search:
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
-        sets = self.sets
-        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
-        items = sets.items[sets.entries(indices)]
-        table = np.zeros((len(indices), len(sets.weights)), np.float32)
+        owners, items = self.sets.entries(indices)
+        table = np.zeros((len(indices), len(self.sets.weights)), np.float32)
         table[owners, items] = 1
         return table
