@@ -50,7 +50,7 @@ _GENERIC_LINKS = {
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
-_COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place")
+_COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place", DROPPED)
 _ABOUT = """
 Pairs of texts from the structure of documents, which no one checked. Made by
 `pairs extract`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
@@ -261,19 +261,17 @@ def _divide_pairs(
     pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
-    cells = [
-        (pair.anchor, pair.positive, pair.rule, pair.document, pair.target, pair.place)
-        for pair, _ in pairs
-    ]
-    reasons = [reason for _, reason in pairs]
+    cells = []
+    for pair, reason in pairs:
+        texts = (pair.anchor, pair.positive)
+        origin = (pair.document, pair.target, pair.place)
+        cells.append((*texts, pair.rule, *origin, reason))
     rows = pl.DataFrame(cells, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
-    rows = rows.with_columns(
-        pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64)
-    )
+    rows = rows.with_columns(label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
     kept = rows.filter(is_kept).drop(DROPPED)
     if not kept.height:
-        counts = listed(Counter(filter(None, reasons)))
+        counts = listed(Counter(rows[DROPPED]))
         raise DataError(
             f"no pairs ({counts or 'the rules found none'}); choose other rules"
         )
@@ -315,16 +313,13 @@ def mark_unusable(
     for pair, reason in cut:
         anchor = pair.anchor.casefold()
         texts = frozenset((anchor, pair.positive.casefold()))
-        if (
-            reason is None
-            and pair.anchor_is_name
-            and len(positives_of_name[anchor]) > 1
-        ):
-            reason = "ambiguous"
-        elif reason is None and texts in seen:
-            reason = "repeated"
-        elif reason is None:
-            seen.add(texts)
+        if reason is None:
+            if pair.anchor_is_name and len(positives_of_name[anchor]) > 1:
+                reason = "ambiguous"
+            elif texts in seen:
+                reason = "repeated"
+            else:
+                seen.add(texts)
         checked.append((pair, reason))
     return checked
 
