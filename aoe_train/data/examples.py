@@ -22,18 +22,20 @@ from aoe_train.objectives.training_rows import (
 from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
-from pairkit.dataset.conflicts import (
+from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
+from pairkit.dataset.reading.columns import Meant
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.reader import read_rows, split_names
+from pairkit.dataset.records import (
+    BAD_ROWS,
+    NEGATIVES,
     PAIR,
     differs_from_first,
+    format_bad_rows,
+    join_bad_rows,
     label_scale,
     labels_differ,
 )
-from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
-from pairkit.dataset.negative_columns import NEGATIVES
-from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import BAD_ROWS, format_bad_rows, join_bad_rows
 from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.terms import first_of_same

@@ -10,7 +10,7 @@ from aoe_train.data.mixture import format_epoch_share
 from aoe_train.model.backbones.packaged import PACKAGED, Packaged
 from aoe_train.model.card_parts import card_head, hub_id, prompts_note
 from pairkit.base.printable import one_line
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_folder import table
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -17,10 +17,10 @@ import polars as pl
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import NEGATIVES, ROW
 from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.pair_rows import to_rows, with_texts
 from pairkit.dataset.reading.tables import first_row, read_table
+from pairkit.dataset.records import NEGATIVES, ROW
 
 SCORES = "teacher_scores"
 _TEXT = "text"

@@ -41,7 +41,7 @@ from gis_builder.store import (
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import differing
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 
 _LOG = logging.getLogger(__name__)
 

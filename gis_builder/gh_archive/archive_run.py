@@ -41,7 +41,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart
 from pairkit.base.system.records_on_disk import scratch_file
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 
 # The code of each map, which is hashed into the names of its files.
 SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")

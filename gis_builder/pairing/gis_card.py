@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gis_builder.pairing.secrets import KINDS
-from pairkit.dataset.making.dataset_card import dataset_card, table
+from pairkit.dataset.making.dataset_folder import dataset_card, table
 
 _TITLE = "GitHub Issues Similarity"
 

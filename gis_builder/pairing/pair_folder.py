@@ -23,7 +23,7 @@ from gis_builder.store import (
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.table_files import read_parquet, write_parquet
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 
 _EVIDENCE = pl.Struct(dict.fromkeys(("kind", "url", "who", "when"), pl.String))

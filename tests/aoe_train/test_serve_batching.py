@@ -19,8 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import EmbeddingServer
-from aoe_train.searching.serve.batching import Batcher
-from aoe_train.searching.serve.requests import Limits
+from aoe_train.searching.serve.batching import Batcher, Limits
 from aoe_train.settings.prompt_settings import NamedPrompts
 from tests.aoe_train.test_serve import alive, connect, head, post, raw, until
 
