@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.train import RunRecord
     from aoe_train.training.train_plan import Plan
-    from aoe_train.training.train_record import RunRecord
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -160,7 +160,7 @@ class Trained(CommandResult):
     @classmethod
     def of(cls, out: Path, record: Mapping[str, Any], is_main: bool) -> Trained:
         """The run of a record."""
-        from aoe_train.training.train_record import RunRecord
+        from aoe_train.training.train import RunRecord
 
         run = RunRecord.model_validate(record)
         result = run.result
@@ -387,7 +387,8 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
 
 
 def _settings(request: TrainRequest) -> TrainSettings:
-    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
+    from aoe_train.settings.run_settings import LoraSettings
+    from aoe_train.settings.train_settings import TrainSettings
     from pairkit.base.settings import load_settings
 
     settings = load_settings(

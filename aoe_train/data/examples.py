@@ -239,7 +239,7 @@ def resolve_conflicts(
         )
     say(f"{message}; {len(dropped):,} rows are left out")
     reading = replace(reading, conflicting_rows=len(dropped))
-    return replace(_without_rows(examples, dropped), reading=reading)
+    return replace(without_rows(examples, dropped), reading=reading)
 
 
 def _conflicting_labels(examples: Examples, scale: float) -> pl.DataFrame:
@@ -314,7 +314,7 @@ def _format_example(
     return f"{one!r} and {other!r} ({', '.join(sources)})"
 
 
-def _without_rows(examples: Examples, rows: np.ndarray) -> Examples:
+def without_rows(examples: Examples, rows: np.ndarray) -> Examples:
     """The examples without these rows and the texts that only they have."""
     kept = np.delete(examples.rows, rows, axis=0)
     labels = None if examples.labels is None else np.delete(examples.labels, rows)

@@ -38,8 +38,7 @@ import numpy as np
 
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import comparable, scaled_to_one
-from aoe_train.settings.prompt_settings import NamedPrompts
-from aoe_train.settings.train_settings import Purpose, Similarity
+from aoe_train.settings.train_settings import NamedPrompts, Purpose, Similarity
 from pairkit.base.errors import ConfigError, DataError
 
 __all__ = [

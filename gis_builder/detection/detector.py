@@ -152,7 +152,7 @@ class Detector:
             repo = row.full_name
             self._newest[repo] = row.max_number
             self._names.setdefault(repo, set()).add(row.name)
-            if store.tasks(repo, "import", done=True):
+            if store.tasks(repo, "import"):
                 self._imported.add(repo)
         self._cache = VerdictCache(store.path.with_name(KEPT_FILE))
         self._judged: set[str] = set()

@@ -54,7 +54,7 @@ EXTRACT = (
 JUDGE = (
     *CODE,
     "crawling/crawl.py",
-    "crawling/github/negative_sample.py",
+    "crawling/github/fetch.py",
     "pairing",
     "gh_archive/archive_rows.py",
     "gh_archive/archive_threads.py",

@@ -16,7 +16,7 @@ import polars as pl
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
-from gis_builder.crawling.github.negative_sample import sample_order
+from gis_builder.crawling.github.fetch import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links

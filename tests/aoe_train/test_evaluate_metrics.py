@@ -30,8 +30,7 @@ from aoe_train.model.similarity import (
     unit,
 )
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.prompt_settings import NamedPrompts
-from aoe_train.settings.train_settings import Similarity
+from aoe_train.settings.train_settings import NamedPrompts, Similarity
 from tests.aoe_train import tiny
 from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import gis_builder
-from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.crawling.github.fetch import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.archive_threads import threads_of
