@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api import crawls, datasets
-from pairkit.base.cli.commands import add_command, application, show
+from pairkit.base.cli.commands import add_command, application, run_command
 from pairkit.base.cli.options import RUN, Option
+from pairkit.base.cli.terminal import show
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def _plan(arguments: dict[str, Any]) -> Plan:
 
 def _with_build(plan: Plan) -> Plan:
     """The plan, followed by a build with the same options."""
-    words = [word for word in sys.argv[2:] if word != "--dry-run"]
-    return replace(plan, build=("gis", "build", *words))
+    return replace(plan, build=run_command("gis", "build"))
 
 
 @SHARED(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aoe_train.model.tokens.special_tokens import raw_tokenizer
-from pairkit.similarity.languages import sampled
+from pairkit.similarity.measures import sampled
 
 # Fewer letters show nothing.
 _MIN_LETTERS = 20

@@ -1,9 +1,12 @@
-"""Cores and memory of this machine."""
+"""Cores and memory of this machine, and batches that bound memory."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
 
 
 def cores() -> int:
@@ -42,3 +45,13 @@ def peak_rss_mb() -> float:
     # macOS counts bytes, Linux KiB.
     units_per_mb = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return round(peak / units_per_mb, 1)
+
+
+T = TypeVar("T")
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Consecutive items in lists of at most `size`, like `itertools.batched` of Python 3.12."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
