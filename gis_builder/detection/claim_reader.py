@@ -11,9 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from gis_builder.detection.issue_references import Reference
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.lexicon import Code, CodedSentence, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
-from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import (
     FOREIGN_RULES,
     RULES,

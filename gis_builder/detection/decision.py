@@ -9,7 +9,9 @@ from functools import partial
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.claim_tracker import (
     DECIDING_ROLES,
+    ClaimState,
     ClaimTracker,
+    TrackedClaim,
     track_claims,
 )
 from gis_builder.detection.claim_weight import (
@@ -30,7 +32,6 @@ from gis_builder.detection.statements import (
     before_closing,
     read_marks,
 )
-from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
 from gis_builder.store import (
     Evidence,
     Issue,

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explained
+from gis_builder.detection.explain import Explanation, explained
 from gis_builder.detection.issue_references import github_links
 from gis_builder.detection.statements import Rules
 from gis_builder.detection.verdict_files import (
@@ -35,7 +35,6 @@ from gis_builder.store import (
     Store,
     StoredThread,
     Thread,
-    Verdict,
     full_names,
 )
 from pairkit import __version__
@@ -125,10 +124,8 @@ def parse_issue(name: str) -> IssueRef:
     return parse_ref(name)
 
 
-def explain_thread(
-    store: Store, name: str, settings: DetectSettings
-) -> tuple[Verdict, str]:
-    """One thread's verdict and its explanation."""
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> Explanation:
+    """Explain the verdict on one thread."""
     thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")

@@ -24,14 +24,12 @@ from gis_builder.detection.issue_references import (
 from gis_builder.detection.lexicon import (
     ENGLISH,
     Code,
+    CodedSentence,
+    Span,
     code_pattern,
     has_any,
     has_claim_stem,
     language_of,
-)
-from gis_builder.detection.phrase_codes import (
-    CodedSentence,
-    Span,
     sentence_spans,
     tokenise,
 )

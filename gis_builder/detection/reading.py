@@ -21,9 +21,15 @@ from gis_builder.detection.claim_reader import (
     says_fixed,
 )
 from gis_builder.detection.issue_references import REFERENCE_MARK, find_references
-from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, filled, has_any
+from gis_builder.detection.lexicon import (
+    ENGLISH,
+    Code,
+    CodedSentence,
+    code_pattern,
+    filled,
+    has_any,
+)
 from gis_builder.detection.page import PreparedText, mask, might_guess
-from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.store import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import compress, count
 
 from gis_builder.detection.issue_references import find_references
-from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.lexicon import Code, code_of, has_any
 from gis_builder.detection.page import (
     ANY_ISSUE,
     PreparedText,
@@ -19,7 +19,6 @@ from gis_builder.detection.page import (
     might_guess,
     might_matter,
 )
-from gis_builder.detection.phrase_codes import code_of
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.store import (
     GITHUB,

@@ -16,8 +16,12 @@ from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive import settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
-from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.hours import hour_files
+from gis_builder.gh_archive.combined_buckets import (
+    CombinedBuckets,
+    combine_buckets,
+    scratch_file,
+)
+from gis_builder.gh_archive.extract import extract_hour, hour_files
 from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
 from gis_builder.gh_archive.runners import (
     FileTask,
@@ -40,7 +44,6 @@ from pairkit import __version__
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart
-from pairkit.base.system.records_on_disk import scratch_file
 from pairkit.dataset.parquet import write_parquet
 
 # The code of each map, which is hashed into the names of its files.
@@ -57,7 +60,6 @@ JUDGE = (
     "crawling/github/negative_sample.py",
     "pairing",
     "gh_archive/archive_rows.py",
-    "gh_archive/archive_threads.py",
     "gh_archive/judge_threads.py",
 )
 DRAW = (
@@ -65,6 +67,7 @@ DRAW = (
     "settings/negative_strategies.py",
     "store/issue_records.py",
     "gh_archive/judge_threads.py",
+    "gh_archive/combined_buckets.py",
     "gh_archive/settle.py",
 )
 # Settings that the second map does not depend on.
@@ -192,7 +195,7 @@ class _ArchiveRun:
         judged = self._judge(rows)
         self._show.say("making pairs")
         with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
-            combined = settle.combine_buckets(judged, texts, pairs, self._settings)
+            combined = combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
             dropped = pl.concat(combined.dropped).sort(
                 "label", "issue1", "issue2", "reason"
@@ -301,7 +304,7 @@ class _ArchiveRun:
     def _draw(
         self,
         judged: Sequence[Path],
-        combined: settle.CombinedBuckets,
+        combined: CombinedBuckets,
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at

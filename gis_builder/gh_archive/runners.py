@@ -14,6 +14,7 @@ import pickle
 import re
 import signal
 import socket
+import stat
 import threading
 import time
 import traceback
@@ -29,7 +30,6 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from gis_builder.gh_archive.hours import identity_of
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line
 from pairkit.base.system.cluster import WorkerLost, address_of, joined, this_node
@@ -47,6 +47,7 @@ _NO_CORES_S = 120.0  # without any core until the run ends
 # Workers are not forked, because forked processes lack the threads of polars.
 _CONTEXT = multiprocessing.get_context("spawn")
 _SHARED = ".shared"  # a file of the work folder that all machines must have
+_TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 _DIGITS = 20  # of a hash in a name
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
 _PATTERNS = (
@@ -94,6 +95,27 @@ def file_named(
 ) -> Path:
     """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
     return folder / f"{stem}.{short_digest(code)}.{short_digest(inputs)}.{ending}"
+
+
+def identity_of(path: Path) -> str | None:
+    """Size and last bytes of a file, so that it need not be read; None if there is no file."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(
+                "is a folder, pipe or device; remove it, or put the hour's file there",
+                path=path,
+            )
+        with path.open("rb") as file:
+            file.seek(max(0, status.st_size - _TRAILER))
+            return f"{status.st_size} {file.read().hex()}"
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(
+            f"not readable ({error.strerror}); check the path and its permissions",
+            path=path,
+        ) from error
 
 
 def short_digest(value: object) -> str:

@@ -10,13 +10,14 @@ from typing import Any
 import polars as pl
 
 from gis_builder.gh_archive.archive_rows import HourTally
-from gis_builder.gh_archive.hours import LAST_COMPLETE, lacks_events
-from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
-from gis_builder.pairing.gis_card import gis_card
+from gis_builder.gh_archive.combined_buckets import CombinedBuckets
+from gis_builder.gh_archive.extract import LAST_COMPLETE, lacks_events
+from gis_builder.gh_archive.settle import DrawnNegatives
 from gis_builder.pairing.pair_folder import (
     POSITIVE_ROWS,
     ROWS,
     counted_columns,
+    gis_card,
     make_positive_rows,
     make_rows,
     repository_counts,

@@ -15,9 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 from gis_builder.detection.claim_reader import find_markers
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.lexicon import Code, Span, code_pattern
 from gis_builder.detection.page import ANY_ISSUE, PreparedText
-from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
 

@@ -30,9 +30,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 
+from gis_builder.detection.lexicon import Span
 from gis_builder.detection.page import comments
-from gis_builder.detection.phrase_codes import Span
-from gis_builder.pairing.cutting import cut, merge, replaced_reference
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
     BYLINE,
@@ -44,9 +43,13 @@ from gis_builder.pairing.markup import (
     tidy_blanks,
     without_login_names,
 )
-from gis_builder.pairing.people import without_names, without_people
-from gis_builder.pairing.references import find_references
-from gis_builder.pairing.secrets import scrub_secrets
+from gis_builder.pairing.references import (
+    cut,
+    find_references,
+    merge,
+    replaced_reference,
+)
+from gis_builder.pairing.secrets import scrub_secrets, without_names, without_people
 from gis_builder.settings import TextSettings
 from gis_builder.store import DuplicateCluster, Issue, IssueRef, IssueRefs, IssueText
 from pairkit.base.printable import normalize, same_width

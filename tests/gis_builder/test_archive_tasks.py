@@ -17,11 +17,11 @@ import gis_builder
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder.gh_archive.archive_threads import threads_of
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
     read_exclusions,
     sample_order,
+    threads_of,
 )
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
@@ -69,8 +69,8 @@ def home(module, name):
     [
         (EXTRACT, ["extract", "archive_rows"]),
         (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "archive_threads", "judge_threads"]),
-        (DRAW, ["settle"]),
+        (JUDGE, ["archive_rows", "judge_threads"]),
+        (DRAW, ["combined_buckets", "settle"]),
     ],
     ids=["extract", "sort", "judge", "draw"],
 )

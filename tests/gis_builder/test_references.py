@@ -1,8 +1,7 @@
 """References to issues, and notes that an issue is a duplicate, found by their form."""
 
-from gis_builder.pairing.cutting import cut
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
-from gis_builder.pairing.references import find_references
+from gis_builder.pairing.references import cut, find_references
 from gis_builder.store.issue_records import IssueRef
 from tests.support.shorthand import each_line, parametrize, text_lines
 

@@ -4,7 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.cutting import cut
+from gis_builder.pairing.references import cut
 from gis_builder.pairing.text import clean, render, render_issues, template_lines
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
