@@ -251,24 +251,17 @@ def code_of(word: str) -> Code:
     return code if _edit_distance(word, target) <= _MAX_EDITS else Code.WORD
 
 
+@lru_cache(1 << 12)
 def _edit_distance(word: str, target: str) -> int:
     """Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours."""
-    above: list[int] = []
-    row = list(range(len(target) + 1))
-    for i, letter in enumerate(word, 1):
-        two_above = above
-        above = row
-        row = [i]
-        for j, expected in enumerate(target, 1):
-            substituted = above[j - 1]
-            if letter != expected:
-                substituted += 1
-            cost = min(above[j] + 1, row[j - 1] + 1, substituted)
-            can_swap = i > 1 and j > 1
-            if can_swap and letter == target[j - 2] and word[i - 2] == expected:
-                cost = min(cost, two_above[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+    if not word or not target:
+        return len(word) + len(target)
+    if word[-1] == target[-1]:
+        return _edit_distance(word[:-1], target[:-1])
+    shorter = [(word[:-1], target), (word, target[:-1]), (word[:-1], target[:-1])]
+    if word[-2:] == target[:-3:-1]:
+        shorter.append((word[:-2], target[:-2]))
+    return 1 + min(_edit_distance(*ends) for ends in shorter)
 
 
 def _phrases() -> list[str]:

@@ -19,7 +19,7 @@ from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort
 from gis_builder.gh_archive.combined_buckets import (
     CombinedBuckets,
     combine_buckets,
-    scratch_file,
+    records_on_disk,
 )
 from gis_builder.gh_archive.extract import extract_hour, hour_files
 from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
@@ -39,6 +39,7 @@ from gis_builder.pairing.build_pairs import check_missing, check_out, checked
 from gis_builder.pairing.pair_folder import drop_counts
 from gis_builder.pairing.pairing_results import DROPPED_FILE, ArchiveBuilt, HoursRead
 from gis_builder.settings import ArchiveSettings
+from gis_builder.store import IssuePair, IssueText
 from gis_builder.store.store import working_folder
 from pairkit import __version__
 from pairkit.base.errors import DataError
@@ -194,7 +195,10 @@ class _ArchiveRun:
         rows = self._sort()
         judged = self._judge(rows)
         self._show.say("making pairs")
-        with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
+        with (
+            records_on_disk(self._work, IssueText) as texts,
+            records_on_disk(self._work, IssuePair) as pairs,
+        ):
             combined = combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
             dropped = pl.concat(combined.dropped).sort(

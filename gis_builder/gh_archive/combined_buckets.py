@@ -59,32 +59,12 @@ _PAIRS = {
 T = TypeVar("T")
 
 
-class Scratch(NamedTuple):
-    """An unnamed file and its folder."""
-
-    folder: Path
-    file: IO[bytes]
-
-
-@contextmanager
-def scratch_file(folder: Path) -> Iterator[Scratch]:
-    """An unnamed temporary file, which is deleted even if the process is killed."""
-    with write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = TemporaryFile(dir=folder)  # noqa: SIM115
-    try:
-        yield Scratch(folder, file)
-    finally:
-        # Closing flushes again what could not be written, which was reported.
-        with suppress(OSError):
-            file.close()
-
-
 class RecordsOnDisk(Generic[T]):
-    """Values in the order in which they were added."""
+    """Values in the order in which they were added, in a file of a folder; only offsets are in memory."""
 
-    def __init__(self, scratch: Scratch, kind: type[T]) -> None:
-        self._folder, self._file = scratch
+    def __init__(self, folder: Path, file: IO[bytes], kind: type[T]) -> None:
+        self._folder = folder
+        self._file = file
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._ends = array("q", [0])
@@ -109,6 +89,18 @@ class RecordsOnDisk(Generic[T]):
             self._file.flush()
 
 
+@contextmanager
+def records_on_disk(folder: Path, kind: type[T]) -> Iterator[RecordsOnDisk[T]]:
+    """Records in an unnamed temporary file, which is deleted even if the process is killed."""
+    file = TemporaryFile(dir=folder)  # noqa: SIM115
+    try:
+        yield RecordsOnDisk(folder, file, kind)
+    finally:
+        # Closing flushes again what could not be written, which was reported.
+        with suppress(OSError):
+            file.close()
+
+
 class _Owner(NamedTuple):
     """The latest repository of a name, if one was deleted and created again; later ones are greater."""
 
@@ -130,9 +122,9 @@ class _Bucket(NamedTuple):
 class IssueTextsOnDisk:
     """The texts of all issues that may be in a pair, as a sequence of strings."""
 
-    def __init__(self, scratch: Scratch, refs: RefTable) -> None:
+    def __init__(self, texts: RecordsOnDisk[IssueText], refs: RefTable) -> None:
         self._refs = refs
-        self._texts = RecordsOnDisk(scratch, IssueText)
+        self._texts = texts
         self._issues = array("q")
         self._place = np.full(len(refs), -1, np.int32)
 
@@ -171,10 +163,12 @@ class IssueTextsOnDisk:
 class PairsOnDisk:
     """The pairs of the dataset, and a table of their issues (indices of references) and their order."""
 
-    def __init__(self, scratch: Scratch, refs: RefTable, seed: int) -> None:
+    def __init__(
+        self, pairs: RecordsOnDisk[IssuePair], refs: RefTable, seed: int
+    ) -> None:
         self._refs = refs
         self._row_order = row_order(seed)
-        self._pairs = RecordsOnDisk(scratch, IssuePair)
+        self._pairs = pairs
         self._frames = [pl.DataFrame(schema=_PAIRS)]
 
     def __len__(self) -> int:
@@ -281,8 +275,8 @@ class CombinedBuckets(Struct):
 
 def combine_buckets(
     paths: Sequence[Path],
-    texts: Scratch,
-    pairs: Scratch,
+    texts: RecordsOnDisk[IssueText],
+    pairs: RecordsOnDisk[IssuePair],
     settings: ArchiveSettings,
 ) -> CombinedBuckets:
     """Read the buckets one by one; texts and positives are written to disk."""

@@ -68,7 +68,7 @@ def lacks_events(text: str) -> bool:
 
 def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
     """The existing files of these hours, with their identities; names may have two digits of the hour."""
-    names = _names_in(folder)
+    names = {path.name for path in folder.glob("*.json.gz")}
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
@@ -78,18 +78,6 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
                 files[hour] = (path, identity)
                 break
     return files
-
-
-def _names_in(folder: Path) -> set[str]:
-    try:
-        return {path.name for path in folder.iterdir()}
-    except FileNotFoundError:  # the rows of its files may have been read before
-        return set()
-    except OSError as error:
-        raise DataError(
-            f"not readable as a folder ({error.strerror}); check the path and its permissions",
-            path=folder,
-        ) from error
 
 
 def _first_and_last(text: str) -> tuple[datetime, datetime]:
@@ -130,16 +118,11 @@ _COMPACT_AGAIN = 32 << 20
 # Maximum bytes of an hour's tables, so that a hostile hour does not exhaust a worker's memory.
 _MAX_BYTES = 192 << 20
 _FULL = "the hour exceeds the size limit"
-_OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
 class _Head(Node):
     id: DecimalId
     type: Word
-
-
-class _Dated(Node):
-    created_at: str
 
 
 class _Repo(Node):
@@ -169,7 +152,6 @@ class _Event(Node):
 
 _HEAD = Decoder(_Head)
 _EVENT = Decoder(_Event)
-_DATED = Decoder(_Dated)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
@@ -199,11 +181,6 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
     broken = {
         reason: count for reason, count in tally.broken.items() if reason != _FULL
     }
-    if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
-        raise DataError(
-            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on",
-            path=path,
-        )
     lost = sum(broken.values())
     if 2 * lost > tally.lines:
         reason = max(broken, key=broken.__getitem__)
@@ -235,7 +212,7 @@ class _HourReader:
         try:
             rows = self._rows_of(line, _kind_of(line))
         except Malformed as error:
-            self.tally.note_broken(_OLD_LAYOUT if _is_old(line) else str(error))
+            self.tally.note_broken(str(error))
             return
         self.tally.events += 1
         self._rows += rows
@@ -341,13 +318,6 @@ class _HourReader:
         count = len(self._seen)
         self._seen.add((event.repo.id, key))
         return len(self._seen) > count
-
-
-def _is_old(line: bytes) -> bool:
-    try:
-        return decode(line, _DATED).created_at < "2015"
-    except Malformed:
-        return False
 
 
 def _kind_of(line: bytes) -> str:

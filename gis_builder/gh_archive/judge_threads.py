@@ -104,50 +104,26 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     members = {row["name"] for row in by_kind[r.MEMBER]}
     comments: defaultdict[int, list[Comment]] = defaultdict(list)
     for row in by_kind[r.COMMENT]:
-        comment = Comment(
-            id=row["id"],
-            author=row["author"],
-            author_association=_association(row, repo.name, members),
-            created_at=row["created_at"],
-            body=row["body"],
-            is_bot=row["is_bot"],
-        )
+        association = _association(row, repo.name, members)
+        comment = r.record_of(Comment, row, author_association=association)
         comments[row["number"]].append(comment)
     events: defaultdict[int, list[Event]] = defaultdict(list)
     for row in by_kind[r.EVENT]:
-        event = Event(
-            kind=row["action"],
-            actor=row["author"],
-            created_at=row["created_at"],
-            state_reason=row["state_reason"],
-        )
+        event = r.record_of(Event, row, kind=row["action"], actor=row["author"])
         events[row["number"]].append(event)
     for row in by_kind[r.ISSUE]:
         number = row["number"]
         if number not in repo.pulls:
-            issue = _issue(repo.name, row, _association(row, repo.name, members))
+            issue = r.record_of(
+                Issue,
+                row,
+                repo=repo.name,
+                author_association=_association(row, repo.name, members),
+                updated_at=row["changed_at"],
+                labels=tuple(row["labels"]),
+            )
             repo.threads[number] = _thread(issue, comments[number], events[number])
     return repo
-
-
-def _issue(repo: str, row: _Row, association: str) -> Issue:
-    """The issue of a row, without `closed_by`, which the closing event has."""
-    return Issue(
-        repo=repo,
-        number=row["number"],
-        title=row["title"],
-        body=row["body"],
-        state=row["state"],
-        state_reason=row["state_reason"],
-        author=row["author"],
-        author_association=association,
-        created_at=row["created_at"],
-        updated_at=row["changed_at"],
-        closed_at=row["closed_at"],
-        closed_by=None,
-        is_bot=row["is_bot"],
-        labels=tuple(row["labels"]),
-    )
 
 
 def _association(row: _Row, repo: str, members: Collection[str]) -> str:

@@ -14,7 +14,6 @@ import pickle
 import re
 import signal
 import socket
-import stat
 import threading
 import time
 import traceback
@@ -99,22 +98,16 @@ def file_named(
 
 def identity_of(path: Path) -> str | None:
     """Size and last bytes of a file, so that it need not be read; None if there is no file."""
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError(
-                "is a folder, pipe or device; remove it, or put the hour's file there",
-                path=path,
-            )
-        with path.open("rb") as file:
-            file.seek(max(0, status.st_size - _TRAILER))
-            return f"{status.st_size} {file.read().hex()}"
-    except FileNotFoundError:
+    if not path.is_file():
         return None
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TRAILER))
+            return f"{size} {file.read().hex()}"
     except OSError as error:
         raise DataError(
-            f"not readable ({error.strerror}); check the path and its permissions",
-            path=path,
+            f"not readable ({error.strerror}); check its permissions", path=path
         ) from error
 
 
