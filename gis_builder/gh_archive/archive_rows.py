@@ -112,9 +112,7 @@ def row(
     return tuple((columns | values).values())
 
 
-def record_of(
-    kind: type[_Record], row: Mapping[str, Any], /, **values: Any
-) -> _Record:
+def record_of(kind: type[_Record], row: Mapping[str, Any], /, **values: Any) -> _Record:
     """The record of a row; `values` are of fields that differ or aren't in the row."""
     columns = {
         field.name: row[field.name] for field in fields(kind) if field.name in SCHEMA

@@ -352,7 +352,7 @@ class _Judge:
             else:
                 accepted.append(issue)
         template = template_lines(thread.issue for thread in repo.threads.values())
-        texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
+        texts = render_issues(accepted, {repo.name: template}, settings.text)
         texts.rejected |= rejected
         return texts
 

@@ -24,7 +24,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
 from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.parquet import read_parquet
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 
 _EVIDENCE = pl.Struct(dict.fromkeys(("kind", "url", "who", "when"), pl.String))
@@ -47,9 +47,10 @@ DROPPED_SCHEMA = {
     "issue1": pl.String,
     "issue2": pl.String,
 }
-_MORE_ISSUES = "crawl or import more issues"
-# What makes uncertain verdicts with these reasons duplicates.
+# What to change if all duplicates have these reasons.
 _REMEDIES = {
+    UNLIKELY_SAME: "lower --min-same-probability",
+    "text_too_short": "lower text.min_words and text.min_chars",
     "below_min_confidence": "lower detect.min_confidence",
     "cross_repository": "set detect.allow_cross_repository=true",
 }
@@ -171,32 +172,21 @@ def write_gis(
 def _why_empty(statistics: Mapping[str, Any], chosen: Collection[str]) -> str:
     """Why there is no positive, and what to do."""
     dropped = statistics["dropped_positives"]
-    if not dropped:
-        return _why_no_duplicate(statistics["verdicts"].get("uncertain", {}))
-    reasons = _named_counts(dropped)
-    remedies = []
+    uncertain = statistics["verdicts"].get("uncertain", {})
+    reasons = dropped or uncertain
+    named = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+    why = "no duplicates found"
+    if dropped:
+        why = f"every duplicate was rejected ({named}; see dropped.parquet)"
+    elif uncertain:
+        why = f"no duplicates found, only uncertain ones ({named})"
+
+    remedies = [remedy for reason, remedy in _REMEDIES.items() if reason in reasons]
     found = [relation for relation in Relation if f"relation_{relation}" in dropped]
     if found:
         wanted = [each for each in Relation if each in chosen or each in found]
-        remedies.append(f"give --relations={','.join(wanted)}")
-    if UNLIKELY_SAME in dropped:
-        remedies.append("lower --min-same-probability")
-    if "text_too_short" in dropped:
-        remedies.append("lower text.min_words and text.min_chars")
-    remedy = " or ".join(remedies) or _MORE_ISSUES
-    return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
-
-
-def _why_no_duplicate(uncertain: Mapping[str, int]) -> str:
-    if not uncertain:
-        return f"no duplicates found; {_MORE_ISSUES}"
-    remedies = [remedy for reason, remedy in _REMEDIES.items() if reason in uncertain]
-    remedy = " or ".join(remedies) or _MORE_ISSUES
-    return f"no duplicates found, only uncertain ones ({_named_counts(uncertain)}); {remedy}"
-
-
-def _named_counts(reasons: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        remedies.insert(0, f"give --relations={','.join(wanted)}")
+    return f"{why}; {' or '.join(remedies) or 'crawl or import more issues'}"
 
 
 def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
@@ -311,7 +301,7 @@ def dropped_frame(
 
 
 def dropped_lines(path: Path, issue: str) -> list[str]:
-    """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
+    """The reasons in a file of `dropped_frame` why an issue, or pairs with it, are not in the dataset."""
     if not path.exists():
         return []
     is_of_issue = (pl.col("issue1") == issue) | (pl.col("issue2") == issue)
@@ -321,15 +311,6 @@ def dropped_lines(path: Path, issue: str) -> list[str]:
         named = " and ".join(filter(None, issues))
         lines.append(f"{kinds[label]} [{reason}]: {named}")
     return lines
-
-
-def write_dropped(
-    path: Path,
-    rejected: Mapping[IssueRef, str],
-    dropped: Iterable[DroppedPair],
-) -> None:
-    """Write `dropped_frame`, readable only by its owner."""
-    write_parquet(path, dropped_frame(rejected, dropped), private=True)
 
 
 _TITLE = "GitHub Issues Similarity"

@@ -8,12 +8,10 @@ that make no sense without a reference are cut with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from gis_builder.detection.issue_references import edited
 from gis_builder.detection.lexicon import Span
-from gis_builder.store import IssueRef
 
 _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
 _LINK = re.compile(
@@ -55,68 +53,40 @@ _COLOUR_DIGITS = (3, 6)
 _LEAD = 48  # characters examined before a number
 
 
-@dataclass(frozen=True, slots=True)
-class IssueMention:
-    """A span of text that refers to an issue; `repo` is None if it doesn't name a repository."""
-
-    start: int
-    end: int
-    number: int
-    repo: str | None = None
-
-    @property
-    def span(self) -> Span:
-        """Start and end."""
-        return self.start, self.end
-
-    def points_at(self, partners: Collection[IssueRef]) -> bool:
-        """Whether it may refer to one of `partners`."""
-        for partner in partners:
-            is_home = self.repo is None or self.repo.lower() == partner.repo.lower()
-            if is_home and self.number == partner.number:
-                return True
-        return False
-
-
-def find_references(text: str) -> list[IssueMention]:
-    """Every reference in order; overlapping ones (`issue #12`) are merged into the first."""
-    references: list[IssueMention] = []
+def find_references(text: str) -> list[Span]:
+    """The span of every reference in order; overlapping ones (`issue #12`) are merged into the first."""
+    spans: list[Span] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:
-        references += _links(text)
+        spans += _links(text)
     if "#" in text:
-        references += _hashes(text)
+        spans += _hashes(text)
     if "gh-" in text or "GH-" in text:
-        for match in _SHORT.finditer(text):
-            references.append(IssueMention(*match.span(), int(match[1])))
-    references += _nouns(text)
-    references.sort(key=lambda reference: (reference.start, -reference.end))
-    merged: list[IssueMention] = []
-    for reference in references:
-        last = merged[-1] if merged else None
-        if last is None or reference.start >= last.end:
-            merged.append(reference)
-        elif reference.end > last.end:
-            merged[-1] = replace(last, end=reference.end)
+        spans += (match.span() for match in _SHORT.finditer(text))
+    spans += _nouns(text)
+    spans.sort(key=lambda span: (span[0], -span[1]))
+    merged: list[Span] = []
+    last_end = 0
+    for start, end in spans:
+        if start >= last_end:
+            merged.append((start, end))
+        elif end > last_end:
+            merged[-1] = (merged[-1][0], end)
+        last_end = max(last_end, end)
     return merged
 
 
-def _links(text: str) -> Iterator[IssueMention]:
+def _links(text: str) -> Iterator[Span]:
     for match in _LINK.finditer(text):
         start, end = match.span()
-        number = int(match[1])
-        repo = None
         address = _before(text, start, _ADDRESS_BACKWARDS, _MAX_ADDRESS)
         if address:
             start -= len(address)
-            owner_and_name = address.split("/")[-3:-1]
-            if len(owner_and_name) == 2 and all(owner_and_name):
-                repo = "/".join(owner_and_name)
         elif _is_in_word(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
             continue
         if text[max(0, start - 2) : start] == "](":
-            yield from _markdown_link(text, start, end, number, repo)
+            yield from _markdown_link(text, start, end)
         else:
-            yield IssueMention(start, end, number, repo)
+            yield start, end
 
 
 def _is_in_word(text: str, position: int) -> bool:
@@ -137,50 +107,43 @@ def _before(
     return match[0][::-1] if match else ""
 
 
-def _markdown_link(
-    text: str,
-    start: int,
-    end: int,
-    number: int,
-    repo: str | None,
-) -> Iterator[IssueMention]:
+def _markdown_link(text: str, start: int, end: int) -> Iterator[Span]:
     closed = text.find(")", end, end + 200)
     label = text.rfind("[", max(0, start - 300), start - 2)
     if closed < 0 or label < 0 or "\n" in text[label:closed]:
-        yield IssueMention(start, end, number, repo)
+        yield start, end
     else:
-        yield IssueMention(label, label + 1, number, repo)
-        yield IssueMention(start - 2, closed + 1, number, repo)
+        yield label, label + 1
+        yield start - 2, closed + 1
 
 
-def _hashes(text: str) -> Iterator[IssueMention]:
+def _hashes(text: str) -> Iterator[Span]:
     for match in _HASH.finditer(text):
         start, end = match.span()
         before = text[start - 1] if start else "\n"
         if _is_in_word(text, start) or before in "_.-":
             name = _NAME.fullmatch(_before(text, start, _WORD_BACKWARDS, _MAX_NAME))
             if name:
-                repo = name[0] if "/" in name[0] else None
-                yield IssueMention(start - len(name[0]), end, int(match[1]), repo)
+                yield start - len(name[0]), end
             continue
         is_path = before == "/" and not text[max(0, start - 2) : start - 1].isdigit()
         if is_path or before in "&#$%{\\" or _is_format(text, start):
             continue
         if not _is_frame(text, start, end) and not _is_colour(text, start, end):
-            yield IssueMention(start, end, int(match[1]))
+            yield start, end
 
 
-def _nouns(text: str) -> Iterator[IssueMention]:
+def _nouns(text: str) -> Iterator[Span]:
     for match in _NOUN.finditer(text):
         start = match.start()
         if _is_in_word(text, start) and not text[start - 1].isdigit():
             continue
         if match["gap"] or len(match["number"]) >= _MIN_ATTACHED_DIGITS:
-            yield IssueMention(match.end("noun"), match.end(), int(match["number"]))
+            yield match.end("noun"), match.end()
             is_plural = match["noun"][-1] in "sS"
             following = _AND_NUMBER.match(text, match.end()) if is_plural else None
             while following is not None:  # "issues 12, 13 and 14"
-                yield IssueMention(*following.span(), int(following[1]))
+                yield following.span()
                 following = _AND_NUMBER.match(text, following.end())
 
 
