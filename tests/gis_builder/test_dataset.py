@@ -155,6 +155,6 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
 )
 def test_the_remedy_follows_the_reasons(out, dropped, remedy):
     run = {"settings": {"pair": {"relations": ["same"]}}}
-    statistics = {"dropped_positives": dropped}
+    statistics = {"dropped_positives": dropped, "verdicts": {}}
     with data_error(f"{re.escape(remedy)}$"):
         write_gis(out, {}, {}, {}, seed=0, statistics=statistics, run=run, site=GITHUB)
