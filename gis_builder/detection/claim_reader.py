@@ -97,6 +97,7 @@ _SEVERAL = re.compile(
 # How many sentences before a marker are searched for its target; the further reach is for "dup of that one".
 _REACH = 3
 _FAR_REACH = 40
+_LONGEST_LEAD = 12  # codes of the patterns that end at a marker
 _MAX_SAID = 200
 
 
@@ -226,10 +227,10 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
 class SentenceReader:
     """Reads the claims of one sentence; common properties of its claims are computed once."""
 
-    def __init__(self, page: PreparedText, index: int, sentence: CodedSentence) -> None:
+    def __init__(self, page: PreparedText, index: int) -> None:
         self.page = page
         self.index = index
-        self.sentence = sentence
+        self.sentence = sentence = page.sentence(index)
         self.start = sentence.spans[0][0]
         self.end = sentence.spans[-1][1]
         this = _THIS.search(page.hidden, self.start, self.end)
@@ -253,14 +254,14 @@ class SentenceReader:
                     claim = replace(claim, about_others=True)
                 yield claim
 
-    def _is_preceded(self, by: re.Pattern[str], marker: Marker, reach: int) -> bool:
-        start = max(0, marker.start - reach)
+    def _is_preceded(self, by: re.Pattern[str], marker: Marker) -> bool:
+        start = max(0, marker.start - _LONGEST_LEAD)
         return by.search(self.sentence.codes, start, marker.start) is not None
 
     def _counts(self, marker: Marker) -> bool:
         """Whether a marker is a claim in its context."""
         rule = marker.rule
-        if self._is_preceded(_IN_VAIN, marker, 12):
+        if self._is_preceded(_IN_VAIN, marker):
             return False
         sentence_text = self.page.hidden[self.start : self.end]
         if rule.opens_list and not sentence_text.rstrip().endswith(":"):
@@ -279,7 +280,7 @@ class SentenceReader:
         if self._is_quoted(marker):
             return False
         # "The fix was the same as for #1."
-        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker, 8)
+        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker)
         return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
@@ -372,16 +373,16 @@ class SentenceReader:
         if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
         is_hedged_later = self._is_followed(_HEDGED_AFTER, marker)
-        if is_hedged_later or self._is_preceded(_HEDGE, marker, 12):
+        if is_hedged_later or self._is_preceded(_HEDGE, marker):
             return Stance.HEDGED
         return Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
         if not self.sentence.is_foreign:
-            return self._is_preceded(_DENIAL, marker, 9)
+            return self._is_preceded(_DENIAL, marker)
         if self._is_followed(_DENIED_AFTER, marker):
             return True
-        return self._is_preceded(_FOREIGN_DENIAL, marker, 12)
+        return self._is_preceded(_FOREIGN_DENIAL, marker)
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""

@@ -21,6 +21,7 @@ from gis_builder.detection.statements import (
     Rules,
     Statement,
     TrackerMarks,
+    before_closing,
     closing_of,
     instant,
     read_statements,
@@ -110,7 +111,7 @@ class ClaimTracker(Struct):
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
         if statement.reading.reopens:
-            until_closing = instant(self.closed_at) - instant(statement.when)
+            until_closing = before_closing(self.issue, statement)
             if timedelta(0) <= until_closing <= SAME_SITTING:
                 # It was closed again within minutes, as people do to edit its fields.
                 self._was_reopened = True
@@ -319,7 +320,7 @@ class ClaimTracker(Struct):
 
     def _has_authority_by_closing(self, statement: Statement) -> bool:
         """Whether a statement of someone with authority was made before or at the closing."""
-        is_by_closing = instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+        is_by_closing = before_closing(self.issue, statement) >= -ONE_CLICK
         return _has_authority(statement) and is_by_closing
 
     def _restore_explained(self, statement: Statement) -> TrackedClaim | None:

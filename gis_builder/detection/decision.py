@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -62,7 +62,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     issue = thread.issue
     if issue.state != "closed":
         return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")
-    marks = read_marks(thread)
+    marks = read_marks(thread, rules.site)
     verdict = _from_marks(issue, marks, rules.site)
     if verdict:
         pulls = {event.target for event in marks.marked if event.target_is_pull}
@@ -85,7 +85,6 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     """The verdict by a mark, which takes precedence over what people say; None without one."""
     page = issue.ref.page(site)
-    imported = marks.imported
     confidence = _MARKED
     if issue.duplicate_of:
         targets = _targets_of_field(issue.duplicate_of, marks)
@@ -99,16 +98,8 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
         evidence = Evidence(
             "marked_event", page, event.actor, event.created_at, targets
         )
-    elif imported is not None and imported.targets:
-        comment = imported.comment
-        evidence = Evidence(
-            kind="imported_mark",
-            url=f"{page}#issuecomment-{comment.id}",
-            who=comment.author,
-            when=comment.created_at,
-            targets=imported.targets,
-            said=imported.line,
-        )
+    elif marks.imported is not None and marks.imported.targets:
+        evidence = marks.imported
     else:
         return None
     return Verdict(
@@ -325,35 +316,29 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
     targets = [ref for ref in verdict.targets if ref != verdict.ref]
-    if not targets:
-        return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
     home = {verdict.ref.repo, *rules.one_tracker}
     near = [ref for ref in targets if rules.allow_cross_repository or ref.repo in home]
-    if not near:
-        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
     possible = (Kind.ISSUE, Kind.UNKNOWN)
     usable = tuple(ref for ref in near if kinds[ref] in possible)
-    if not usable:
-        if Kind.MISSING in kinds.values():
-            return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
-        return _rejected(verdict, VerdictOutcome.NOT, "target_is_pull", near)
-    confidence = verdict.confidence
-    if Kind.ISSUE not in kinds.values():
-        confidence = round(confidence * _UNSEEN, 3)
-    return replace(verdict, targets=usable, confidence=confidence)
+    if usable:
+        confidence = verdict.confidence
+        if Kind.ISSUE not in kinds.values():
+            confidence = round(confidence * _UNSEEN, 3)
+        return replace(verdict, targets=usable, confidence=confidence)
 
-
-def _rejected(
-    verdict: Verdict,
-    outcome: VerdictOutcome,
-    reason: str,
-    targets: Iterable[IssueRef],
-) -> Verdict:
+    outcome = VerdictOutcome.NOT
+    reason = "target_is_pull" if targets else "self_reference"
+    if targets and not near:
+        outcome = VerdictOutcome.UNCERTAIN
+        reason = "cross_repository"
+    elif Kind.MISSING in kinds.values():
+        outcome = VerdictOutcome.UNCERTAIN
+        reason = "target_missing"
     return replace(
         verdict,
         outcome=outcome,
-        targets=tuple(targets),
+        targets=tuple(near or targets),
         confidence=_REJECTED,
         reason=reason,
     )

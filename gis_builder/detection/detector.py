@@ -45,25 +45,13 @@ from pairkit.dataset.parquet import write_parquet
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
-# The code that makes verdicts.
-CODE = (
-    "store/issue_records.py",
-    "trackers/markup.py",
-    "trackers/markup.toml",
-    "detection",
-)
 
 
 @cache
-def code_digest(*parts: str) -> str:
-    """A hash of modules (`store/issue_records.py`) and folders (`detection`) of this package."""
-    package = Path(__file__).parents[1]
-    files: list[Path] = []
-    for part in parts:
-        path = package / part
-        files += path.rglob("*") if path.is_dir() else [path]
-    digest = hashlib.sha256()
-    for file in sorted(files, key=lambda file: file.name):
+def code_digest() -> str:
+    """A hash of the version and the code of this package, for results that are kept between runs."""
+    digest = hashlib.sha256(__version__.encode())
+    for file in sorted(Path(__file__).parents[1].rglob("*")):
         if file.suffix in (".py", ".toml"):
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
@@ -254,6 +242,7 @@ class Detector:
         names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
-        code = [__version__, code_digest(*CODE)]
-        inputs = json.dumps([repo, names, self._site, *tickets, settings, *code])
+        inputs = json.dumps(
+            [repo, names, self._site, *tickets, settings, code_digest()]
+        )
         return hashlib.sha256(inputs.encode()).digest()

@@ -318,14 +318,14 @@ class PreparedText:
             )
         return self._sentences[index]
 
-    def sentences_worth_reading(self) -> dict[int, CodedSentence]:
-        """By index, all sentences of a short text; of a long text the first and those that may matter."""
+    def worth_reading(self) -> list[int]:
+        """The indices of all sentences of a short text; of a long text the first and those that may matter."""
         is_short = len(self.hidden) <= _SHORT or self.language is not None
-        return {
-            index: self.sentence(index)
+        return [
+            index
             for index, (start, end) in enumerate(self.spans)
             if is_short or index == 0 or is_worth_reading(self.hidden[start:end])
-        }
+        ]
 
     def references_of(self, index: int) -> list[Reference]:
         """The references in the sentence at an index."""

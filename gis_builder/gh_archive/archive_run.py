@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.crawl_progress import RunDisplay
-from gis_builder.detection.detector import CODE, code_digest
+from gis_builder.detection.detector import code_digest
 from gis_builder.gh_archive import settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
 from gis_builder.gh_archive.combined_buckets import (
@@ -47,30 +47,6 @@ from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart
 from pairkit.dataset.parquet import write_parquet
 
-# The code of each map, which is hashed into the names of its files.
-SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
-EXTRACT = (
-    "store/decoding.py",
-    "trackers/rest_records.py",
-    "gh_archive/extract.py",
-    *SORT,
-)
-JUDGE = (
-    *CODE,
-    "crawling/crawl.py",
-    "crawling/github/negative_sample.py",
-    "pairing",
-    "gh_archive/archive_rows.py",
-    "gh_archive/judge_threads.py",
-)
-DRAW = (
-    "pairing",
-    "settings/negative_strategies.py",
-    "store/issue_records.py",
-    "gh_archive/judge_threads.py",
-    "gh_archive/combined_buckets.py",
-    "gh_archive/settle.py",
-)
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {
     "split": True,
@@ -147,13 +123,12 @@ class _ArchiveRun:
 
     def _rows_by_hour(self) -> dict[str, Path]:
         folder = self._work / "hours"
-        code = _code(EXTRACT)
         read = sorted(
             folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime
         )
         rows = {_stem(path): path for path in read}  # the newest
         for hour, (_, identity) in self._files.items():
-            rows[hour] = file_named(folder, hour, "parquet", code, identity)
+            rows[hour] = file_named(folder, hour, "parquet", code_digest(), identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
     def record(self) -> dict[str, Any]:
@@ -180,7 +155,7 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        code_hash = short_digest(_code(EXTRACT))
+        code_hash = short_digest(code_digest())
         older = [
             hour for hour, path in self.hours.items() if _code_hash(path) != code_hash
         ]
@@ -236,7 +211,7 @@ class _ArchiveRun:
         for month, hours in months.items():
             names = [path.name for path in hours]
             outs = [
-                file_named(folder, month, "parquet", _code(SORT), names)
+                file_named(folder, month, "parquet", code_digest(), names)
                 for folder in folders
             ]
             files_of.append(outs)
@@ -267,7 +242,7 @@ class _ArchiveRun:
         """Run the second map; returns the file of each bucket."""
         settings = self._settings.model_dump_json(exclude=_LATER)
         excluded = tuple(self._job.excluded)
-        code = [*_code(JUDGE), settings, excluded]
+        code = [code_digest(), settings, excluded]
         names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
         count = len(rows)
         outs = [
@@ -300,7 +275,7 @@ class _ArchiveRun:
         is_small = 0 < len(hours) <= len(names_now) // 2
         if not is_small or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
-        keys = file_named(names.parent, "changed", "parquet", _code(SORT), changed)
+        keys = file_named(names.parent, "changed", "parquet", code_digest(), changed)
         complete(FileTask((keys,), changed_keys, (hours,)))
         judged = [_with_stem(best, _stem(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
@@ -313,7 +288,7 @@ class _ArchiveRun:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at
         settings = self._settings.model_dump_json(include={"pair", "seed"})
-        code = _code(DRAW)
+        code = code_digest()
         names = [path.name for path in judged]
         folder = self._work / "near-duplicates"
         cached = file_named(folder, "groups", "zlib", code, names, similar_at)
@@ -332,7 +307,7 @@ class _ArchiveRun:
             self._write(draw_input, part)
             inputs = (bucket.digest, draw_input.name)
             out = file_named(
-                self._work / "negatives", stem, "zlib", [*code, settings], *inputs
+                self._work / "negatives", stem, "zlib", [code, settings], *inputs
             )
             outs.append(out)
             arguments = (path, draw_input, settings)
@@ -374,10 +349,6 @@ class _ArchiveRun:
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < time.time() - _STALE_S:
                         path.unlink()
-
-
-def _code(parts: Sequence[str]) -> list[str]:
-    return [__version__, code_digest(*parts)]
 
 
 def _code_hash(path: Path) -> str:

@@ -29,7 +29,6 @@ from gis_builder.store import (
     IssueRef,
     Relation,
     Verdict,
-    VerdictOutcome,
 )
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.bm25 import words
@@ -116,28 +115,29 @@ Edge = tuple[IssueRef, IssueRef]
 UNLIKELY_SAME = "low_same_probability"
 
 
-def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
+def find_clusters(duplicates: Iterable[Verdict]) -> list[DuplicateCluster]:
     """Join duplicates and their targets into clusters, ordered by repository and lowest number."""
-    edges: set[Edge] = set()
-    for verdict in verdicts:
-        if verdict.outcome is VerdictOutcome.DUPLICATE:
-            others = (target for target in verdict.targets if target != verdict.ref)
-            edges.update((verdict.ref, target) for target in others)
+    found: set[Edge] = set()
+    for verdict in duplicates:
+        others = (target for target in verdict.targets if target != verdict.ref)
+        found.update((verdict.ref, target) for target in others)
+    edges = sorted(found)
     groups: Groups[IssueRef] = Groups()
-    for edge in sorted(edges):
+    for edge in edges:
         groups.join(*edge)
     edges_of: defaultdict[IssueRef, list[Edge]] = defaultdict(list)
-    for edge in sorted(edges):
+    for edge in edges:
         edges_of[groups.find(edge[0])].append(edge)
     clusters = []
     for lowest, members in groups.all().items():
-        duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
-        originals = [member for member in members if member not in duplicates]
+        own_edges = edges_of[lowest]
+        duplicates_of_cluster = {duplicate for duplicate, _ in own_edges}
+        originals = (ref for ref in members if ref not in duplicates_of_cluster)
         cluster = DuplicateCluster(
             id=str(lowest),
             members=tuple(members),
-            canonical=originals[0] if originals else lowest,
-            edges=tuple(edges_of[lowest]),
+            canonical=next(originals, lowest),
+            edges=tuple(own_edges),
         )
         clusters.append(cluster)
     return clusters

@@ -1,22 +1,16 @@
 """Inside an archive: threads from rows, what is judged again, names of files, and failing tasks."""
 
-import ast
 import re
 import signal
 import socket
 import subprocess
 import time
 import tracemalloc
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-import gis_builder
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
     read_exclusions,
@@ -32,8 +26,6 @@ from tests.support.shorthand import data_error, parametrize
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
-
-PACKAGE = Path(gis_builder.__file__).parent
 
 
 def test_workers_and_buckets_do_not_change_the_dataset(
@@ -52,49 +44,6 @@ def test_workers_and_buckets_do_not_change_the_dataset(
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
-
-
-def home(module, name):
-    """The file of an imported name, which a package may have from one of its modules."""
-    found = getattr(import_module(module), name)
-    if isinstance(found, ModuleType):
-        module = found.__name__
-    elif hasattr(import_module(module), "__path__"):
-        module = getattr(found, "__module__", module)
-    return module.removeprefix("gis_builder.").replace(".", "/")
-
-
-@parametrize(
-    "parts, own",
-    [
-        (EXTRACT, ["extract", "archive_rows"]),
-        (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "judge_threads"]),
-        (DRAW, ["combined_buckets", "settle"]),
-    ],
-    ids=["extract", "sort", "judge", "draw"],
-)
-def test_file_names_hash_all_imported_code(parts, own):
-    # Settings are hashed separately; `runners` does not affect contents.
-    known = {part.removesuffix(".py") for part in parts} | {
-        "settings",
-        "gh_archive/runners",
-    }
-    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
-    imported = {
-        home(node.module, alias.name)
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        and (node.module or "").startswith("gis_builder.")
-        for alias in node.names
-    }
-    assert imported
-    assert not {
-        name
-        for name in imported
-        if not any(f"{name}/".startswith(f"{one}/") for one in known)
-    }
 
 
 def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):

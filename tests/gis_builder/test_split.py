@@ -259,7 +259,8 @@ def test_invalid_relations():
         PairSettings(relations=())
 
 
-def duplicate(number, *targets, outcome=VerdictOutcome.DUPLICATE):
+def duplicate(number, *targets):
+    outcome = VerdictOutcome.DUPLICATE
     return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
 
 
@@ -286,15 +287,8 @@ def test_clusters_of_pairs_chains_stars_and_cycles():
     ]
 
 
-def test_only_duplicates_of_other_issues_count():
-    assert (
-        numbers(
-            duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN),
-            duplicate(3, 3),
-            duplicate(4),
-        )
-        == []
-    )
+def test_an_issue_is_not_a_duplicate_of_itself():
+    assert numbers(duplicate(3, 3), duplicate(4)) == []
 
 
 edges = st.lists(
