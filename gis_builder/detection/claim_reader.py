@@ -24,13 +24,13 @@ from gis_builder.store import IssueRef, IssueRefs
 
 # Every rule of a kind needs one of these codes: a cheap test before the patterns.
 _REQUIRED_CODES = {
-    ClaimKind.DUPLICATE: {
-        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
-    },
-    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED, Code.ADDED_TO},
-    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
-    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
-}  # fmt: skip
+    ClaimKind.DUPLICATE: code_pattern(
+        "[DUPLICATE DUPLICATES DUPLICATED CORRECTION HAS_DUPLICATES]"
+    ),
+    ClaimKind.FAVOUR: code_pattern("[FAVOUR MOVED ADDED_TO]"),
+    ClaimKind.SAME: code_pattern("[SAME_AS SAME THIS SIMILAR_TO DIFFERENT]"),
+    ClaimKind.TRACKED: code_pattern("[TRACKED REPORTED COVERS PART_OF]"),
+}
 
 # Words before a marker that change its meaning; each pattern ends where the marker begins.
 _DENIAL = code_pattern(
@@ -162,9 +162,8 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     """The markers of a sentence in order; if two overlap, the earlier rule wins."""
     markers = []
     covered = bytearray(len(codes))
-    present = frozenset(codes)
     for kind, rules in _compiled(is_foreign=is_foreign).items():
-        if present.isdisjoint(_REQUIRED_CODES[kind]):
+        if not _REQUIRED_CODES[kind].search(codes):
             continue
         for rule, pattern in rules:
             for match in pattern.finditer(codes):

@@ -447,7 +447,7 @@ def track_claims(
         tracker.add(statement)
     for tracked in tracker.claims:
         when = (tracked.confirmed_by or tracked.statement).when
-        if marks.reopened_at is not None and when < marks.reopened_at:
+        if when < marks.reopened_at:
             tracked.state = ClaimState.REOPENED
         for event in marks.unmarked:
             is_meant = event.target is None or event.target in tracked.targets

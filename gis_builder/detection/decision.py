@@ -74,7 +74,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = {
             ref for statement in tracker.statements for ref in statement.reading.pulls
         }
-    verdict = _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    verdict = _check_targets(verdict, kind_of, pulls, rules)
     is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
     if is_duplicate and verdict.confidence < rules.min_confidence:
         uncertain = VerdictOutcome.UNCERTAIN
@@ -193,12 +193,14 @@ def _reason(tracked: TrackedClaim) -> str:
 def _evidence(tracked: TrackedClaim) -> Evidence:
     statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
-    evidence = _naming(statement, tracked.targets, f"{role}_comment")
-    return replace(evidence, said=tracked.claim.said)
+    said = tracked.claim.said
+    return _naming(statement, tracked.targets, f"{role}_comment", said)
 
 
-def _naming(statement: Statement, refs: IssueRefs, kind: str) -> Evidence:
-    return Evidence(kind, statement.url, statement.who, statement.when, refs)
+def _naming(
+    statement: Statement, refs: IssueRefs, kind: str, said: str = ""
+) -> Evidence:
+    return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
 
 
 def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
@@ -301,24 +303,25 @@ def _named_nearby(tracker: ClaimTracker) -> Evidence | None:
     return _naming(statement, (ref,), "only_mention")
 
 
-def _with_known_pulls(kind_of: KindOf, pulls: Collection[IssueRef | None]) -> KindOf:
-    """`kind_of`, but references that were not fetched are pull requests if the thread shows it."""
+def _check_targets(
+    verdict: Verdict,
+    kind_of: KindOf,
+    pulls: Collection[IssueRef | None],
+    rules: Rules,
+) -> Verdict:
+    """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain.
 
-    def known(ref: IssueRef) -> Kind:
-        kind = kind_of(ref)
-        return Kind.PULL if kind is Kind.UNKNOWN and ref in pulls else kind
-
-    return known
-
-
-def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
-    """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain."""
+    `pulls` are pull requests by the thread, which matters if they were not fetched.
+    """
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
     targets = [ref for ref in verdict.targets if ref != verdict.ref]
     home = {verdict.ref.repo, *rules.one_tracker}
     near = [ref for ref in targets if rules.allow_cross_repository or ref.repo in home]
     kinds = {ref: kind_of(ref) for ref in near}
+    for ref, kind in kinds.items():
+        if kind is Kind.UNKNOWN and ref in pulls:
+            kinds[ref] = Kind.PULL
     possible = (Kind.ISSUE, Kind.UNKNOWN)
     usable = tuple(ref for ref in near if kinds[ref] in possible)
     if usable:

@@ -184,7 +184,11 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        if cached and cached.input_hash == input_hash and self._is_current(cached):
+        if (
+            cached
+            and cached.input_hash == input_hash
+            and all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
+        ):
             judged = cached
             origin = "reused"
         else:
@@ -197,10 +201,6 @@ class Detector:
         )
         self._cache.add(judged)
         return judged
-
-    def _is_current(self, cached: CachedVerdict) -> bool:
-        """Whether the issues that a verdict depends on are of the same kinds as then."""
-        return all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}

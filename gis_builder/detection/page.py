@@ -86,15 +86,16 @@ def mask(text: str) -> str:
     if "    " in text or "\t" in text:
         # First, since the other steps leave blanks at the beginning of a line.
         text = _mask_indented(text)
-    if "<" in text:
-        if head := _FROM_GOOGLE_CODE.match(text):
-            text = _blank(text, [head.span()])
-        text = _blank(text, _hidden(text))
-        text = _blank(text, _tagged(text))
-    if "`" in text:
-        text = _blank(text, inline_code(text))
-    if "~~" in text:
-        text = _blank(text, _struck(text))
+    if head := _FROM_GOOGLE_CODE.match(text):
+        text = _blank(text, [head.span()])
+    for sign, find_spans in (
+        ("<", _hidden),
+        ("<", _tagged),
+        ("`", inline_code),
+        ("~~", _struck),
+    ):
+        if sign in text:
+            text = _blank(text, find_spans(text))
     if has_any(text, ("{", "[", "<", "bq.", "bc.", ">>>")):
         text = _mask_other_markup(text)
     for sign, pattern in ((">", _QUOTE), ("[", _CHECKBOX), ("wrote:", _MAIL_HEADER)):

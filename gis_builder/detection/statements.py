@@ -119,7 +119,7 @@ class TrackerMarks:
     # Those marks and closings with a target that are still in force.
     marked: tuple[Event, ...]
     unmarked: tuple[Event, ...]
-    reopened_at: str | None  # the last reopening that wasn't an accident
+    reopened_at: str  # the last reopening that wasn't an accident; else empty
     # Another tracker's duplicate mark in an importer's comment; without targets if it was only a status.
     imported: Evidence | None
     # By closing reason, label or mark (REST doesn't return a mark's target).
@@ -138,17 +138,15 @@ def read_marks(thread: Thread, site: str = GITHUB) -> TrackerMarks:
     in_force: dict[IssueRef | None, Event] = {}
     unmarked = []
     for event in thread.events:
+        is_mark = event.kind == "marked_as_duplicate"
+        is_closing_as = event.kind == "closed" and event.target is not None
         if event.kind == "unmarked_as_duplicate":
             in_force.pop(event.target, None)
             unmarked.append(event)
-        elif event.kind == "marked_as_duplicate" or (
-            event.kind == "closed" and event.target
-        ):
+        elif (is_mark or is_closing_as) and event.created_at > reopened_at:
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
     marks = list(in_force.values())
-    if reopened_at is not None:
-        marks = [event for event in marks if event.created_at > reopened_at]
     marked = tuple(event for event in marks if event.target is not None)
     imported = _imported_mark(thread, reopened_at, site)
     is_marked = imported is not None or len(marked) < len(marks)
@@ -173,16 +171,14 @@ def _says_duplicate(label: str) -> bool:
     return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
 
 
-def _imported_mark(
-    thread: Thread, reopened_at: str | None, site: str
-) -> Evidence | None:
+def _imported_mark(thread: Thread, reopened_at: str, site: str) -> Evidence | None:
     """The last imported record if it is of a duplicate; it may be later than the closing."""
     issue = thread.issue
     mark: Evidence | None = None
     for comment in thread.comments:
         if not has_any(comment.body.lower(), _IMPORTED_WORDS):
             continue
-        if reopened_at is not None and comment.created_at <= reopened_at:
+        if comment.created_at <= reopened_at:
             continue
         body = mask(comment.body)
         evidence = Evidence(
@@ -207,7 +203,7 @@ def _imported_mark(
     return mark
 
 
-def _last_reopening(events: tuple[Event, ...]) -> str | None:
+def _last_reopening(events: tuple[Event, ...]) -> str:
     """The last reopening, unless the issue was closed again within minutes."""
     closed_next: datetime | None = None
     for event in reversed(events):
@@ -218,7 +214,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
             or closed_next - instant(event.created_at) > SAME_SITTING
         ):
             return event.created_at
-    return None
+    return ""
 
 
 def read_statements(

@@ -7,7 +7,6 @@ inputs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -103,10 +102,9 @@ class VerdictCache:
 
 
 def _saved(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """The rows of a cache; none if it is damaged or has the columns of another version."""
-    with suppress(DataError):
-        if path.exists() and (rows := read_parquet(path)).schema == schema:
-            return rows
+    """The rows of a cache; none if it has the columns of another version."""
+    if path.exists() and (rows := read_parquet(path)).schema == schema:
+        return rows
     return schema.to_frame()
 
 

@@ -37,6 +37,21 @@ _HOUR = timedelta(hours=1)
 _FIRST = datetime(2015, 1, 1, tzinfo=UTC)
 # The last hour with all events; later hours lack most of them.
 LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
+# The beginning of nearly all lines, so that few need to be decoded to learn their type.
+_LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')
+_ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
+_PULL_EVENT = "PullRequestEvent"
+_MEMBER_EVENTS = ("PushEvent", "MemberEvent")
+_ACTIONS = ("closed", "reopened")
+# Rows, and bytes of their lines, that are collected before they become a table.
+_CHUNK = 10_000
+_CHUNK_BYTES = 16 << 20
+# Bytes of tables at which duplicates are removed, and their growth until the next removal.
+_COMPACT_BYTES = 96 << 20
+_COMPACT_AGAIN = 32 << 20
+# Maximum bytes of an hour's tables, so that a hostile hour does not exhaust a worker's memory.
+_MAX_BYTES = 192 << 20
+_FULL = "the hour exceeds the size limit"
 
 
 def hours_between(text: str) -> list[str]:
@@ -74,7 +89,7 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
             path = folder.resolve() / name
             identity = identity_of(path) if name in names else None
-            if identity is not None:
+            if identity:
                 files[hour] = (path, identity)
                 break
     return files
@@ -101,23 +116,6 @@ def _parse(text: str, part: str, default_hour: int) -> datetime:
             f"hours = {text}: {match[0]} doesn't exist; expected a day of the calendar,"
             " and an hour from 0 to 23"
         ) from error
-
-
-# The beginning of nearly all lines, so that few need to be decoded to learn their type.
-_LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')
-_ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
-_PULL_EVENT = "PullRequestEvent"
-_MEMBER_EVENTS = ("PushEvent", "MemberEvent")
-_ACTIONS = ("closed", "reopened")
-# Rows, and bytes of their lines, that are collected before they become a table.
-_CHUNK = 10_000
-_CHUNK_BYTES = 16 << 20
-# Bytes of tables at which duplicates are removed, and their growth until the next removal.
-_COMPACT_BYTES = 96 << 20
-_COMPACT_AGAIN = 32 << 20
-# Maximum bytes of an hour's tables, so that a hostile hour does not exhaust a worker's memory.
-_MAX_BYTES = 192 << 20
-_FULL = "the hour exceeds the size limit"
 
 
 class _Head(Node):

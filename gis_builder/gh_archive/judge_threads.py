@@ -42,12 +42,24 @@ from gis_builder.store.issue_records import (
     Kind,
     Thread,
     VerdictOutcome,
+    with_closer,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_text_lines
 
 _SAME_MOMENT = timedelta(minutes=1)
+_SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
+WITH_DUPLICATES = "with_duplicates"
+WITHOUT_DUPLICATES = "without_duplicates"
+EXCLUDED = "excluded"
+TOO_FEW = "too_few_closed_issues"
+OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
+_BY_BOT = "bot_author"
+_EXCLUSION = re.compile(
+    r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
+)
+_Kind = TypeVar("_Kind")
 _Row = Mapping[str, Any]
 
 
@@ -141,28 +153,13 @@ def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Threa
     events.sort(key=attrgetter("created_at"))  # they were sorted by id
     closed_at = issue.closed_at
     if issue.state == "closed" and closed_at is not None:
-        closings = [event for event in events if event.kind == "closed"]
+        closings = [event.created_at for event in events if event.kind == "closed"]
         earliest = instant(closed_at) - _SAME_MOMENT
-        if not closings or instant(closings[-1].created_at) < earliest:
+        if not closings or instant(closings[-1]) < earliest:
             # The closing event was lost.
             lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
-            closings.append(lost)
             events = sorted([*events, lost], key=attrgetter("created_at"))
-        issue = replace(issue, closed_by=closings[-1].actor)
-    return Thread(issue, tuple(comments), tuple(events))
-
-
-_SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
-WITH_DUPLICATES = "with_duplicates"
-WITHOUT_DUPLICATES = "without_duplicates"
-EXCLUDED = "excluded"
-TOO_FEW = "too_few_closed_issues"
-OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
-_BY_BOT = "bot_author"
-_EXCLUSION = re.compile(
-    r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
-)
-_Kind = TypeVar("_Kind")
+    return Thread(with_closer(issue, events), tuple(comments), tuple(events))
 
 
 class JudgedRepo(Struct, omit_defaults=True):
@@ -377,8 +374,8 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> Explana
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
     names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name)
-    oldest_first = names.sort("event_at", "event_id").select("key", "repo_id")
-    for key, repo_id in reversed(oldest_first.rows()):
+    newest_first = names.sort("event_at", "event_id", descending=True)
+    for key, repo_id in newest_first.select("key", "repo_id").iter_rows():
         is_of_repo = (pl.col("key") == key) & (pl.col("repo_id") == repo_id)
         rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))

@@ -49,14 +49,6 @@ _SHARED = ".shared"  # a file of the work folder that all machines must have
 _TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 _DIGITS = 20  # of a hash in a name
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
-_PATTERNS = (
-    "hours/*",
-    "rows-*/*/*",
-    "judged/*",
-    "near-duplicates/*",
-    "draw-inputs/*",
-    "negatives/*",
-)
 _BASE_BYTES = 512 << 20  # memory of a worker: interpreter, libraries, an hour's rows
 _MEMORY_PER_BYTE = 12  # bytes of memory per byte of a task's input
 
@@ -119,13 +111,12 @@ def short_digest(value: object) -> str:
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
     """The files of tasks that are not used, but for rows of other hours."""
     stems = {path.name.partition(".")[0] for path in used}
-    for pattern in _PATTERNS:
-        for path in work.glob(pattern):
-            is_other = (
-                path.parent.name == "hours" and path.name.partition(".")[0] not in stems
-            )
-            if path not in used and not is_other and _NAME.fullmatch(path.name):
-                yield path
+    for path in work.rglob("*"):
+        is_other = (
+            path.parent.name == "hours" and path.name.partition(".")[0] not in stems
+        )
+        if path not in used and not is_other and _NAME.fullmatch(path.name):
+            yield path
 
 
 def digest_of(value: object) -> str:

@@ -24,7 +24,6 @@ from gis_builder.gh_archive.judge_threads import (
 )
 from gis_builder.pairing.negatives import Negatives, make_negatives, shares
 from gis_builder.pairing.split import (
-    BEYOND,
     SplitInput,
     SplitResult,
     Splits,
@@ -32,7 +31,7 @@ from gis_builder.pairing.split import (
 )
 from gis_builder.settings import SPLITS, ArchiveSettings
 from pairkit.base.system.files import write_bytes
-from pairkit.dataset.making.group_splits import NOWHERE, Codes
+from pairkit.dataset.making.group_splits import Codes
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.near_duplicates import near_identical_to
 
@@ -57,10 +56,7 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         groups=combined.groups(near_duplicates),
         usable=combined.texts.usable,
     )
-    assigned = split_groups(task, combined.settings)
-    excess = combined.pairs.at(np.flatnonzero(assigned.positives == NOWHERE).tolist())
-    combined.drop({}, [pair.dropped(BEYOND) for pair in excess])
-    return assigned
+    return split_groups(task, combined.settings)
 
 
 class DrawInput(Struct):
@@ -74,7 +70,10 @@ class DrawInput(Struct):
 def draw_inputs(
     combined: CombinedBuckets, assigned: SplitResult
 ) -> Iterator[DrawInput]:
-    """Yield the input of each bucket: splits, and the number of negatives of each repository."""
+    """Yield the input of each bucket: splits, and the number of negatives of each repository.
+
+    The positives in no split are recorded as dropped.
+    """
     refs = combined.refs
     usable = combined.texts.usable
     wanted = _wanted_by_repo(combined, assigned)
@@ -88,6 +87,7 @@ def draw_inputs(
             for split, counts in wanted.items()
         }
         splits = assigned.named(refs, issues[usable[issues]], pairs, codes)
+        combined.drop({}, splits.dropped)
         yield DrawInput(sorted(bucket.repos.values()), splits, wanted_of_bucket)
 
 

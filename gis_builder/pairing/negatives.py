@@ -197,8 +197,7 @@ class _RepoNegatives:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster = self._inputs.cluster
         group = self._inputs.group
-        is_known = first in cluster and second in cluster
-        if first == second or (is_known and cluster[first] == cluster[second]):
+        if cluster.get(first, first) == cluster.get(second, second):
             return "same_cluster"
         if group.get(first, first) == group.get(second, second):
             return "near_identical"

@@ -53,11 +53,9 @@ def opening_times(
     refs: Iterable[IssueRef],
 ) -> dict[IssueRef, float]:
     """The opening time of each issue in seconds."""
-    opened = {}
-    for ref in refs:
-        moment = datetime.fromisoformat(texts[ref].created_at)
-        opened[ref] = moment.timestamp()
-    return opened
+    return {
+        ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs
+    }
 
 
 class PositiveEnd(NamedTuple):

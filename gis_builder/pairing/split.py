@@ -38,7 +38,6 @@ from pairkit.similarity.near_duplicates import near_identical
 
 _BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
-BEYOND = "beyond_requested_size"
 
 
 class RefTable:
@@ -131,7 +130,9 @@ class SplitResult(NamedTuple):
         lowest = refs.at(self.groups[issues])
         splits.group = dict(zip(refs.at(issues), lowest, strict=True))
         for pair, code in zip(pairs, codes.tolist(), strict=True):
-            if code != NOWHERE:
+            if code == NOWHERE:
+                splits.dropped.append(pair.dropped("beyond_requested_size"))
+            else:
                 splits.positives[SPLITS[code]].append(pair)
         return splits
 
@@ -339,7 +340,7 @@ def split_issues(
     pairs = sorted(positives, key=attrgetter("first", "second"))
     firsts = [pair.first for pair in pairs]
     seconds = [pair.second for pair in pairs]
-    refs = RefTable(chain(usable, firsts, seconds, *tied_issues))
+    refs = RefTable(chain(usable, *tied_issues))
     same_split = SameSplit(refs)
     for members in tied_issues:
         same_split.add(members)
@@ -353,11 +354,8 @@ def split_issues(
         usable=is_usable,
     )
     assigned = split_groups(task, settings)
-
     splits = assigned.named(refs, np.flatnonzero(is_usable), pairs, assigned.positives)
     splits.negatives_wanted = assigned.negatives_wanted
-    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
-    splits.dropped = [pairs[index].dropped(BEYOND) for index in excess]
     return splits
 
 

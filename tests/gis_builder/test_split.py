@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import (
-    BEYOND,
     RefTable,
     group_near_duplicates,
     split_issues,
@@ -72,7 +71,9 @@ def test_the_papers_counts():
         for name, pairs in splits.positives.items()
     }
     assert rows == {"train": 18565, "validation": 1547, "test": 1548}
-    assert {(drop.label, drop.reason) for drop in splits.dropped} == {(1, BEYOND)}
+    assert {(drop.label, drop.reason) for drop in splits.dropped} == {
+        (1, "beyond_requested_size")
+    }
     assert len(splits.dropped) == 11100 - sum(sizes_of(splits).values())
 
 
