@@ -11,7 +11,7 @@ import math
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
@@ -35,7 +35,6 @@ from pairkit.similarity.bm25 import words
 from pairkit.similarity.groups import Groups
 
 WEIGHTS = Path(__file__).with_name("same_problem.toml")
-_CACHED_TEXTS = 512  # an original is compared with each of its duplicates
 
 
 class Similarities(NamedTuple):
@@ -55,8 +54,6 @@ class SameProblem:
         for text in texts:
             self._texts_with.update(set(words(text)))
             self._total += 1
-        # A decorated method would keep this object alive.
-        self._weighted_words = lru_cache(_CACHED_TEXTS)(self._weigh_words)
 
     def _rarity(self, word: str) -> float:
         texts_with = self._texts_with[word] + 0.5
@@ -79,30 +76,30 @@ class SameProblem:
 
     def similarities(self, first: str, second: str) -> Similarities:
         """The features of the regression."""
-        first_coverage = self._title_coverage(first, second)
-        second_coverage = self._title_coverage(second, first)
+        weights = self._weigh_words(first)
+        other_weights = self._weigh_words(second)
+        first_coverage = self._title_coverage(first, other_weights)
+        second_coverage = self._title_coverage(second, weights)
         return Similarities(
-            self._cosine(first, second), min(first_coverage, second_coverage)
+            _cosine(weights, other_weights), min(first_coverage, second_coverage)
         )
 
-    def _cosine(self, first: str, second: str) -> float:
-        vector = self._weighted_words(first)
-        other = self._weighted_words(second)
-        shared = vector.keys() & other.keys()
-        product = math.fsum(vector[word] * other[word] for word in shared)
-        lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
-        if not lengths:
-            return 0.0
-        return min(1.0, product / lengths)
-
-    def _title_coverage(self, text: str, other: str) -> float:
+    def _title_coverage(self, text: str, other_words: Iterable[str]) -> float:
         first_line, _, _ = text.partition("\n\n")
         title = set(words(first_line))
-        shared = title.intersection(self._weighted_words(other))
         total = math.fsum(map(self._rarity, title))
         if not total:
             return 0.0
-        return math.fsum(map(self._rarity, shared)) / total
+        return math.fsum(map(self._rarity, title.intersection(other_words))) / total
+
+
+def _cosine(vector: Mapping[str, float], other: Mapping[str, float]) -> float:
+    shared = vector.keys() & other.keys()
+    product = math.fsum(vector[word] * other[word] for word in shared)
+    lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
+    if not lengths:
+        return 0.0
+    return min(1.0, product / lengths)
 
 
 @cache
@@ -223,7 +220,7 @@ def _candidates(
     cluster: DuplicateCluster, settings: PairSettings, seed: int
 ) -> Iterator[Edge]:
     """The edges of a cluster, then, if requested, its other pairs in random order."""
-    yield from sorted(cluster.edges)
+    yield from cluster.edges
     if settings.all_within_cluster:
         edges = set(map(frozenset, cluster.edges))
         pairs = combinations(sorted(cluster.members), 2)

@@ -140,14 +140,12 @@ def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, ca
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
-def place(minute, event_id=None):
-    return r.Source(
-        r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute
-    )
-
-
 def at(minute):
     return f"2015-01-01T00:{minute:02d}:00Z"
+
+
+def place(minute):
+    return r.Source(r.key_of(7), 7, at(minute), minute)
 
 
 def issue(number, minute, **more):
