@@ -117,11 +117,18 @@ class _Owner(NamedTuple):
 Owners = dict[str, _Owner]  # by name in lower case
 
 
-class _Bucket(NamedTuple):
-    """The ids of a bucket's repositories by name, the indices of its positives, and a hash of its content."""
+class _OwnedRepo(NamedTuple):
+    """A repository with duplicates that owns its name, and the places of its positives."""
 
-    repos: dict[str, int]
+    repo_id: int
+    name: str
     positives: range
+
+
+class _Bucket(NamedTuple):
+    """The repositories of a bucket, and a hash of its content."""
+
+    repos: list[_OwnedRepo]
     digest: str
 
 
@@ -222,8 +229,7 @@ class CombinedBuckets(Struct):
             for outcome, reason, count in repo.verdicts:
                 self.verdicts[outcome, reason] += count
             self.counts[repo.outcome] += 1
-        start = len(self.pairs)
-        ids = {}
+        owned = []
         rejected = {}
         dropped = []
         repos = with_duplicates(judged)
@@ -231,12 +237,13 @@ class CombinedBuckets(Struct):
             if owners[repo.name.lower()].repo_id != repo.repo_id:
                 self.counts[NAME_TAKEN] += 1
                 continue
-            ids[repo.name] = repo.repo_id
             rejected.update(repo.rejected)
+            start = len(self.pairs)
             dropped += self._add_repo(repo)
+            positives = range(start, len(self.pairs))
+            owned.append(_OwnedRepo(repo.repo_id, repo.name, positives))
         self.drop(rejected, dropped)
-        positives = range(start, len(self.pairs))
-        self.buckets.append(_Bucket(ids, positives, digest_of(pack(repos))))
+        self.buckets.append(_Bucket(owned, digest_of(pack(repos))))
 
     def _add_repo(self, repo: JudgedRepo) -> list[DroppedPair]:
         """Add a repository and its positives; returns the dropped ones."""

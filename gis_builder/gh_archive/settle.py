@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from gis_builder.gh_archive.combined_buckets import CombinedBuckets, IssueTextsOnDisk
 from gis_builder.gh_archive.judge_threads import (
-    JudgedRepo,
     pack,
     read_judged,
     unpack,
@@ -59,36 +57,31 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
     return split_groups(task, combined.settings)
 
 
-class DrawInput(Struct):
-    """The input for drawing a bucket's negatives."""
-
-    repos: list[int]  # repositories that own their names
-    splits: Splits  # of the bucket, without the numbers of negatives
-    wanted: dict[str, dict[str, int]]  # by split and repository
+DrawInput = dict[int, Splits]  # of the repositories of a bucket, by id
 
 
 def draw_inputs(
     combined: CombinedBuckets, assigned: SplitResult
 ) -> Iterator[DrawInput]:
-    """Yield the input of each bucket: splits, and the number of negatives of each repository.
-
-    The positives in no split are recorded as dropped.
-    """
+    """Yield the splits of each bucket's repositories; the positives in no split are recorded as dropped."""
     refs = combined.refs
     usable = combined.texts.usable
     wanted = _wanted_by_repo(combined, assigned)
     for bucket in combined.buckets:
-        issues_by_repo = [refs.of_repo(repo) for repo in sorted(bucket.repos)]
-        issues = np.concatenate([np.empty(0, np.int64), *issues_by_repo])
-        pairs = combined.pairs.at(bucket.positives)
-        codes = assigned.positives[bucket.positives.start : bucket.positives.stop]
-        wanted_of_bucket = {
-            split: {repo: counts[repo] for repo in bucket.repos if repo in counts}
-            for split, counts in wanted.items()
-        }
-        splits = assigned.named(refs, issues[usable[issues]], pairs, codes)
-        combined.drop({}, splits.dropped)
-        yield DrawInput(sorted(bucket.repos.values()), splits, wanted_of_bucket)
+        splits_of: DrawInput = {}
+        dropped = []
+        for repo_id, name, places in bucket.repos:
+            issues = refs.of_repo(name)
+            pairs = combined.pairs.at(places)
+            codes = assigned.positives[places.start : places.stop]
+            splits = assigned.named(refs, issues[usable[issues]], pairs, codes)
+            for split, positives in splits.positives.items():
+                positives.sort(key=attrgetter("first", "second"))
+                splits.negatives_wanted[split] = wanted[split].get(name, 0)
+            dropped += splits.dropped
+            splits_of[repo_id] = splits
+        combined.drop({}, dropped)
+        yield splits_of
 
 
 def _wanted_by_repo(
@@ -111,42 +104,18 @@ def draw_negatives(
     judged: Path, draw_input: Path, settings_json: str
 ) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
-    inputs = unpack(draw_input, DrawInput)
+    splits_of = unpack(draw_input, DrawInput)
     settings = ArchiveSettings.model_validate_json(settings_json)
-    names = inputs.splits.positives
-    drawn = Negatives(
-        pairs={split: [] for split in names}, missing=dict.fromkeys(names, 0)
-    )
+    drawn = []
     for repo in with_duplicates(read_judged(judged)):
-        if repo.repo_id not in inputs.repos:
-            continue
-        splits = _splits_of_repo(repo, inputs)
-        if not any(splits.positives.values()):
-            continue
-        links = set(map(frozenset, repo.links))
-        negatives = make_negatives(
-            splits, repo.clusters, repo.texts, links, settings.pair, settings.seed
-        )
-        for split, pairs in negatives.pairs.items():
-            drawn.pairs[split] += pairs
-            drawn.missing[split] += negatives.missing.get(split, 0)
-        drawn.dropped += negatives.dropped
-        drawn.with_single += negatives.with_single
+        splits = splits_of.get(repo.repo_id)
+        if splits is not None and any(splits.positives.values()):
+            links = set(map(frozenset, repo.links))
+            negatives = make_negatives(
+                splits, repo.clusters, repo.texts, links, settings.pair, settings.seed
+            )
+            drawn.append(negatives)
     yield pack(drawn)
-
-
-def _splits_of_repo(repo: JudgedRepo, inputs: DrawInput) -> Splits:
-    """The part of a bucket's splits on one repository, with the numbers of its negatives."""
-    of_bucket = inputs.splits
-    splits = Splits(
-        of={ref: of_bucket.of[ref] for ref in repo.texts if ref in of_bucket.of},
-        group=of_bucket.group,
-    )
-    for split, pairs in of_bucket.positives.items():
-        own = [pair for pair in pairs if pair.first.repo == repo.name]
-        splits.positives[split] = sorted(own, key=attrgetter("first", "second"))
-        splits.negatives_wanted[split] = inputs.wanted[split].get(repo.name, 0)
-    return splits
 
 
 class DrawnNegatives(NamedTuple):
@@ -167,11 +136,13 @@ def add_negatives(
     missing = dict.fromkeys(assigned.negatives_wanted, 0)
     with_single = 0
     for path in paths:
-        drawn = unpack(path, Negatives)
-        for name, pairs in drawn.pairs.items():
-            combined.pairs.extend(pairs)
-            codes.extend([SPLITS.index(name)] * len(pairs))
-            missing[name] += drawn.missing[name]
-        combined.drop({}, drawn.dropped)
-        with_single += drawn.with_single
+        dropped = []
+        for drawn in unpack(path, list[Negatives]):
+            for name, pairs in drawn.pairs.items():
+                combined.pairs.extend(pairs)
+                codes.extend([SPLITS.index(name)] * len(pairs))
+                missing[name] += drawn.missing[name]
+            dropped += drawn.dropped
+            with_single += drawn.with_single
+        combined.drop({}, dropped)
     return DrawnNegatives(np.asarray(codes), missing, with_single)
