@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from gis_builder.detection.issue_references import Reference
-from gis_builder.detection.lexicon import Code, CodedSentence, code_pattern
+from gis_builder.detection.lexicon import Code, CodedSentence, Span, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.rules import (
     FOREIGN_RULES,
@@ -142,9 +143,9 @@ class Marker(NamedTuple):
     rule: ClaimRule
     start: int
     end: int
-    targets: tuple[int, int] | None
-    subject: tuple[int, int] | None
     is_reversed: bool  # the other issue is said to be a duplicate of this one
+    targets: Span | None = None
+    subject: Span | None = None
 
 
 @cache
@@ -171,39 +172,30 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
                 if not any(covered[start:end]):
                     covered[start:end] = b"\x01" * (end - start)
                     markers.append(_marker(kind, rule, match))
-    return sorted(markers, key=lambda marker: marker.start)
+    return sorted(markers, key=attrgetter("start"))
 
 
 def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
     groups = match.re.groupindex
     spans = {name: match.span(name) for name in groups if match.start(name) >= 0}
-    return Marker(
-        kind,
-        rule,
-        *spans["marker"],
-        spans.get("targets"),
-        spans.get("subject"),
-        "reversed" in spans,
-    )
+    is_reversed = spans.pop("reversed", None) is not None
+    start, end = spans.pop("marker")
+    return Marker(kind, rule, start, end, is_reversed, **spans)
 
 
 def says_different(codes: str) -> bool:
     """Whether the sentence distinguishes two issues: "a different bug", "not the same as #1"."""
-    return Code.DIFFERENT in codes and _DIFFERENT.search(codes) is not None
+    return _DIFFERENT.search(codes) is not None
 
 
 def says_fixed(codes: str) -> bool:
     """Whether the sentence calls the issue fixed or not a bug."""
-    return Code.FIXED in codes and _FIXED.search(codes) is not None
+    return _FIXED.search(codes) is not None
 
 
 def is_reopening(codes: str) -> bool:
     """Whether the speaker reopens the issue, not "reopen if it comes back"."""
-    return (
-        Code.REOPEN in codes
-        and Code.IF not in codes
-        and _REOPENING.search(codes) is not None
-    )
+    return Code.IF not in codes and _REOPENING.search(codes) is not None
 
 
 def is_kept_open(codes: str) -> bool:
@@ -399,7 +391,7 @@ class SentenceReader:
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 
 
-def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:
+def _within(sentence: CodedSentence, span: Span | None) -> list[Reference]:
     if span is None:
         return []
     start, end = span

@@ -160,10 +160,10 @@ def language_of(text: str) -> str | None:
     return max(_WORDS, key=lambda name: len(_WORDS[name].intersection(words)))
 
 
-def foreign_phrases(language: str, gap: str) -> list[tuple[Code, str]]:
-    """Each code with a pattern for its phrases in a language; `gap` matches blanks between words."""
+def _foreign_phrases(language: str) -> list[tuple[Code, str]]:
+    """Each code with a pattern for its phrases in a language."""
     about = _LANGUAGES[language]
-    blank = gap
+    blank = _GAP
     end = r"(?!\w)"
     if about.get("unspaced"):
         blank = "[ ]*+"
@@ -279,7 +279,7 @@ def _phrases() -> list[str]:
 def _token(language: str | None) -> re.Pattern[str]:
     """The pattern of a token; the phrases of another language come before the English."""
     letter = rf"(?:(?!{UNSPACED})[^\W_])" if language else r"[^\W_]"
-    foreign = foreign_phrases(language, _GAP) if language else []
+    foreign = _foreign_phrases(language) if language else []
     branches = [
         rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
         rf"(?P<REFERENCE_>{REFERENCE_MARK}{REST_OF_REFERENCE}*+)",

@@ -32,6 +32,7 @@ from gis_builder.gh_archive.runners import (
     is_done,
     memory_for,
     short_digest,
+    stem_of,
     superseded,
 )
 from gis_builder.gh_archive.write import by_month, write_archive
@@ -126,7 +127,7 @@ class _ArchiveRun:
         read = sorted(
             folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime
         )
-        rows = {_stem(path): path for path in read}  # the newest
+        rows = {stem_of(path): path for path in read}  # the newest
         for hour, (_, identity) in self._files.items():
             rows[hour] = file_named(folder, hour, "parquet", code_digest(), identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
@@ -277,7 +278,7 @@ class _ArchiveRun:
             return [None] * len(outs)
         keys = file_named(names.parent, "changed", "parquet", code_digest(), changed)
         complete(FileTask((keys,), changed_keys, (hours,)))
-        judged = [_with_stem(best, _stem(out)) for out in outs]
+        judged = [_with_stem(best, stem_of(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
@@ -299,7 +300,7 @@ class _ArchiveRun:
         tasks = []
         parts = settle.draw_inputs(combined, assigned)
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
-            stem = _stem(path)
+            stem = stem_of(path)
             digest = digest_of(pack(part))
             draw_input = file_named(
                 self._work / "draw-inputs", stem, "zlib", "", digest
@@ -360,12 +361,9 @@ def _size_of(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def _stem(path: Path) -> str:
-    return path.name.partition(".")[0]
-
-
 def _with_stem(path: Path, stem: str) -> Path:
-    return path.with_name(f"{stem}.{path.name.partition('.')[2]}")
+    _, _, rest = path.name.partition(".")
+    return path.with_name(f"{stem}.{rest}")
 
 
 def _power_of_two(size: float, *, minimum: int, maximum: int = 1 << 30) -> int:

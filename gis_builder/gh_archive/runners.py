@@ -108,13 +108,16 @@ def short_digest(value: object) -> str:
     return digest_of(value)[:_DIGITS]
 
 
+def stem_of(path: Path) -> str:
+    """The first part of a file's name, see `file_named`."""
+    return path.name.partition(".")[0]
+
+
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
     """The files of tasks that are not used, but for rows of other hours."""
-    stems = {path.name.partition(".")[0] for path in used}
+    stems = {stem_of(path) for path in used}
     for path in work.rglob("*"):
-        is_other = (
-            path.parent.name == "hours" and path.name.partition(".")[0] not in stems
-        )
+        is_other = path.parent.name == "hours" and stem_of(path) not in stems
         if path not in used and not is_other and _NAME.fullmatch(path.name):
             yield path
 
@@ -189,7 +192,7 @@ class Runner(AbstractContextManager["Runner"]):
                 attempt.nodes.add(node)
                 waiting.append(attempt)
             else:
-                failed[attempt.task.outs[0].name.partition(".")[0]] = failure
+                failed[stem_of(attempt.task.outs[0])] = failure
         if failed:
             raise DataError(
                 f"{len(failed):,} of {len(tasks):,} tasks failed ({', '.join(failed)}), the first with:"
