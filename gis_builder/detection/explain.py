@@ -123,7 +123,7 @@ def _explanation(
 ) -> str:
     """Each piece of evidence with its weight, in order of time, and the reason."""
     issue = thread.issue
-    tracker = track_claims(thread, read_marks(thread), kind_of, rules)
+    tracker = track_claims(thread, read_marks(thread, rules.site), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
     closed = f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
     lines = [

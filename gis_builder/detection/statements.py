@@ -131,7 +131,7 @@ def instant(time: str) -> datetime:
     return datetime.fromisoformat(time)
 
 
-def read_marks(thread: Thread, site: str = GITHUB) -> TrackerMarks:
+def read_marks(thread: Thread, site: str) -> TrackerMarks:
     """Read the events, the closing reason and the labels of a thread."""
     issue = thread.issue
     reopened_at = _last_reopening(thread.events)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -48,16 +48,14 @@ _INPUTS: dict[str, Any] = {
     "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
-# Mentioned issues whose kind mattered.
-_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
-
 
 class CachedVerdict(NamedTuple):
     """A verdict with its inputs."""
 
     verdict: Verdict
     input_hash: str  # of the thread, the settings and the code
-    dependencies: _Dependencies
+    # The mentioned issues whose kind mattered.
+    dependencies: tuple[tuple[IssueRef, Kind], ...]
 
 
 class VerdictCache:

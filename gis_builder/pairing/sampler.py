@@ -116,10 +116,8 @@ class WantedGaps:
 
     def __init__(self, gaps: Sequence[float], count: int) -> None:
         ordered = sorted(gaps)
-        self._left = []
-        for index in range(count):
-            place = (2 * index + 1) * len(ordered) // (2 * count)
-            self._left.append(ordered[place])
+        places = ((2 * n + 1) * len(ordered) // (2 * count) for n in range(count))
+        self._left = [ordered[place] for place in places]
 
     def __len__(self) -> int:
         return len(self._left)

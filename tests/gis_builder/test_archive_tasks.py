@@ -149,20 +149,15 @@ def place(minute):
 
 
 def issue(number, minute, **more):
-    still_open = {
-        "state": "open",
-        "state_reason": None,
-        "closed_at": None,
-        "closed_by": None,
-    }
     given = {
         "title": "t",
         "body": "",
         "created_at": at(0),
         "updated_at": at(minute),
-        **still_open,
-        **more,
+        "state": "open",
     }
+    empty = dict.fromkeys(("state_reason", "closed_at", "closed_by"))
+    given |= empty | more
     return thread(repo="acme/rocket", number=number, **given).issue
 
 
