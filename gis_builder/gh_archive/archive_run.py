@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from gis_builder.crawl_progress import RunDisplay
-from gis_builder.detection.detector import code_digest
 from gis_builder.gh_archive import settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
 from gis_builder.gh_archive.combined_buckets import (
@@ -26,12 +25,12 @@ from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
 from gis_builder.gh_archive.runners import (
     FileTask,
     Runner,
+    code_hash,
     complete,
     digest_of,
     file_named,
     is_done,
     memory_for,
-    short_digest,
     stem_of,
     superseded,
 )
@@ -129,7 +128,7 @@ class _ArchiveRun:
         )
         rows = {stem_of(path): path for path in read}  # the newest
         for hour, (_, identity) in self._files.items():
-            rows[hour] = file_named(folder, hour, "parquet", code_digest(), identity)
+            rows[hour] = file_named(folder, hour, "parquet", identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
     def record(self) -> dict[str, Any]:
@@ -156,9 +155,8 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        code_hash = short_digest(code_digest())
         older = [
-            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash
+            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash()
         ]
         if older:
             self._show.say(
@@ -211,10 +209,7 @@ class _ArchiveRun:
         tasks = []
         for month, hours in months.items():
             names = [path.name for path in hours]
-            outs = [
-                file_named(folder, month, "parquet", code_digest(), names)
-                for folder in folders
-            ]
+            outs = [file_named(folder, month, "parquet", names) for folder in folders]
             files_of.append(outs)
             parts = _power_of_two(
                 _size_of(hours) / _SORT_BYTES, minimum=1, maximum=buckets
@@ -243,8 +238,13 @@ class _ArchiveRun:
         """Run the second map; returns the file of each bucket."""
         settings = self._settings.model_dump_json(exclude=_LATER)
         excluded = tuple(self._job.excluded)
-        code = [code_digest(), settings, excluded]
-        names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
+        names = file_named(
+            self._work / "judged",
+            "hours",
+            "zlib",
+            self._names,
+            settings=[settings, excluded],
+        )
         count = len(rows)
         outs = [
             _with_stem(names, f"{bucket:04d}-of-{count:04d}") for bucket in range(count)
@@ -276,7 +276,7 @@ class _ArchiveRun:
         is_small = 0 < len(hours) <= len(names_now) // 2
         if not is_small or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
-        keys = file_named(names.parent, "changed", "parquet", code_digest(), changed)
+        keys = file_named(names.parent, "changed", "parquet", changed)
         complete(FileTask((keys,), changed_keys, (hours,)))
         judged = [_with_stem(best, stem_of(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
@@ -289,10 +289,9 @@ class _ArchiveRun:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at
         settings = self._settings.model_dump_json(include={"pair", "seed"})
-        code = code_digest()
         names = [path.name for path in judged]
         folder = self._work / "near-duplicates"
-        cached = file_named(folder, "groups", "zlib", code, names, similar_at)
+        cached = file_named(folder, "groups", "zlib", names, similar_at)
         self._used.append(cached)
         groups = settle.near_duplicate_groups(cached, combined.texts, similar_at)
         assigned = settle.assign_splits(combined, groups)
@@ -302,14 +301,11 @@ class _ArchiveRun:
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
             stem = stem_of(path)
             digest = digest_of(pack(part))
-            draw_input = file_named(
-                self._work / "draw-inputs", stem, "zlib", "", digest
-            )
+            draw_input = file_named(self._work / "draw-inputs", stem, "zlib", digest)
             self._write(draw_input, part)
+            folder = self._work / "negatives"
             inputs = (bucket.digest, draw_input.name)
-            out = file_named(
-                self._work / "negatives", stem, "zlib", [code, settings], *inputs
-            )
+            out = file_named(folder, stem, "zlib", *inputs, settings=settings)
             outs.append(out)
             arguments = (path, draw_input, settings)
             memory = memory_for([path])

@@ -29,6 +29,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from gis_builder.detection.detector import code_digest
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line
 from pairkit.base.system.cluster import WorkerLost, address_of, joined, this_node
@@ -82,10 +83,16 @@ def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
 
 
 def file_named(
-    folder: Path, stem: str, ending: str, code: object, *inputs: object
+    folder: Path, stem: str, ending: str, *inputs: object, settings: object = None
 ) -> Path:
-    """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
-    return folder / f"{stem}.{short_digest(code)}.{short_digest(inputs)}.{ending}"
+    """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and settings, and of inputs."""
+    digest = digest_of(inputs)[:_DIGITS]
+    return folder / f"{stem}.{code_hash(settings)}.{digest}.{ending}"
+
+
+def code_hash(settings: object = None) -> str:
+    """The hash of the code and of settings in the name of a file."""
+    return digest_of([code_digest(), settings])[:_DIGITS]
 
 
 def identity_of(path: Path) -> str | None:
@@ -101,11 +108,6 @@ def identity_of(path: Path) -> str | None:
         raise DataError(
             f"not readable ({error.strerror}); check its permissions", path=path
         ) from error
-
-
-def short_digest(value: object) -> str:
-    """A hash that is short enough for the name of a file."""
-    return digest_of(value)[:_DIGITS]
 
 
 def stem_of(path: Path) -> str:
