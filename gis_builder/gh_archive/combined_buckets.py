@@ -44,7 +44,7 @@ from gis_builder.settings import ArchiveSettings
 from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.files import write_errors
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.similarity.groups import Indices, connected
+from pairkit.similarity.groups import Indices
 
 NAME_TAKEN = "name_taken_over"
 OVER_LIMIT = "per_repo_max"
@@ -274,11 +274,6 @@ class CombinedBuckets(Struct):
         for (outcome, reason), count in sorted(self.verdicts.items()):
             by_outcome.setdefault(outcome, {})[reason] = count
         return by_outcome
-
-    def groups(self, near_duplicates: Indices) -> Indices:
-        """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
-        issues = self.texts.issues
-        return connected(self.same_split.groups(), issues, issues[near_duplicates])
 
 
 def combine_buckets(

@@ -30,7 +30,7 @@ from gis_builder.pairing.split import (
 from gis_builder.settings import SPLITS, ArchiveSettings
 from pairkit.base.system.files import write_bytes
 from pairkit.dataset.making.group_splits import Codes
-from pairkit.similarity.groups import Indices
+from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 
 
@@ -47,11 +47,13 @@ def near_duplicate_groups(
 def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitResult:
     """Assign whole groups to splits, before negatives are drawn."""
     table = combined.pairs.table
+    issues = combined.texts.issues
+    clusters = combined.same_split.groups()
     task = SplitInput(
         refs=combined.refs,
         first=table["first"].to_numpy(),
         second=table["second"].to_numpy(),
-        groups=combined.groups(near_duplicates),
+        groups=connected(clusters, issues, issues[near_duplicates]),
         usable=combined.texts.usable,
     )
     return split_groups(task, combined.settings)

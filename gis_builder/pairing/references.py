@@ -53,7 +53,7 @@ _COLOUR_DIGITS = (3, 6)
 _LEAD = 48  # characters examined before a number
 
 
-def find_references(text: str) -> list[Span]:
+def reference_spans(text: str) -> list[Span]:
     """The span of every reference in order; overlapping ones (`issue #12`) are merged into the first."""
     spans: list[Span] = []
     if "issues/" in text or "pull" in text or "discussions/" in text:

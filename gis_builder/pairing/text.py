@@ -43,8 +43,8 @@ from gis_builder.pairing.markup import (
 )
 from gis_builder.pairing.references import (
     cut,
-    find_references,
     merge,
+    reference_spans,
     replaced_reference,
 )
 from gis_builder.pairing.secrets import scrub_secrets, without_names, without_people
@@ -159,12 +159,12 @@ def _clean_prose(text: str, removed: Counter[str], *, decode: bool) -> str:
         text = _cut_counted(text, spans, kind, removed)
     text = _counted(without_people(text), "person", removed)
     plain = same_width(text)
-    notes = find_duplicate_notes(plain, find_references(plain))
+    notes = find_duplicate_notes(plain, reference_spans(plain))
     return _cut_counted(text, notes, "duplicate_note", removed)
 
 
 def _cut_references(text: str, removed: Counter[str]) -> str:
-    references = find_references(same_width(text))
+    references = reference_spans(same_width(text))
     if not references:
         return text
     removed["issue_reference"] += len(references)

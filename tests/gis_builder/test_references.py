@@ -1,16 +1,16 @@
 """References to issues, and notes that an issue is a duplicate, found by their form."""
 
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
-from gis_builder.pairing.references import cut, find_references
+from gis_builder.pairing.references import cut, reference_spans
 from tests.support.shorthand import each_line, parametrize, text_lines
 
 
 def without(text):
-    return cut(text, find_references(text))
+    return cut(text, reference_spans(text))
 
 
 def without_notes(text):
-    return cut(text, find_duplicate_notes(text, find_references(text)))
+    return cut(text, find_duplicate_notes(text, reference_spans(text)))
 
 
 @each_line("""
@@ -88,7 +88,7 @@ def test_a_link_without_words_is_removed_whole():
     assert without("a [](pull/77) b") == without(
         "a [](https://github.com/o/n/pull/77) b"
     )
-    assert find_references("[](pull/77)") == [(0, 1), (1, 11)]
+    assert reference_spans("[](pull/77)") == [(0, 1), (1, 11)]
 
 
 @each_line("""
