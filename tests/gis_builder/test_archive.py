@@ -161,12 +161,6 @@ def test_invalid_ranges_of_hours(words, why):
         gis_builder.read_hours(words, "none")
 
 
-def test_a_file_instead_of_a_folder_is_refused(source, tmp_path):
-    file = source / f"{HOURS[0]}.json.gz"
-    with data_error(rf"such as {HOURS[0]}"):
-        gis_builder.read_hours(HOURS[0], file, work=tmp_path / "work", workers=1)
-
-
 def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
     hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
