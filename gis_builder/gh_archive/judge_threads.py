@@ -253,15 +253,15 @@ def judge_bucket(
 ) -> Iterator[bytes]:
     """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
     judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
-    if earlier is None:
-        repos = list(judge.judge(r.read_rows(files)))
-    else:
+    repos = []
+    is_changed = None
+    if earlier is not None:
         judged, changed = earlier
         keys = set(pl.read_parquet(changed, glob=False)["key"])
         kept = read_judged(judged)
         repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
-        rows = r.read_rows(files, pl.col("key").is_in(keys))
-        repos += judge.judge(rows)
+        is_changed = pl.col("key").is_in(keys)
+    repos += judge.judge(r.read_rows(files, is_changed))
     # An order that doesn't depend on the number of buckets.
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
     yield pack(repos)

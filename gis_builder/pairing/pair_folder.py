@@ -27,7 +27,8 @@ from pairkit.dataset.making.dataset_folder import card_files, write_dataset
 from pairkit.dataset.parquet import read_parquet
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 
-_EVIDENCE = pl.Struct(dict.fromkeys(("kind", "url", "who", "when"), pl.String))
+_EVIDENCE_FIELDS = ("kind", "url", "who", "when")
+_EVIDENCE = pl.Struct(dict.fromkeys(_EVIDENCE_FIELDS, pl.String))
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
     confidence same_probability evidence negative_kind
@@ -112,8 +113,8 @@ def _row(
     if grounds:
         stated = (str(grounds.relation), grounds.reason, grounds.confidence)
         if grounds.evidence:
-            names = ("kind", "url", "who", "when")
-            evidence = {name: getattr(grounds.evidence, name) for name in names}
+            said = grounds.evidence
+            evidence = {name: getattr(said, name) for name in _EVIDENCE_FIELDS}
     return (
         texts[first].text,
         texts[second].text,
@@ -258,10 +259,8 @@ def _by_name(
 
 
 def _value_counts(values: pl.Series) -> dict[str, int]:
-    counts = {}
-    for value, count in values.drop_nulls().value_counts().iter_rows():
-        counts[str(value)] = int(count)
-    return dict(sorted(counts.items()))
+    counts = values.drop_nulls().cast(pl.String).value_counts()
+    return dict(counts.sort(values.name).iter_rows())
 
 
 def reasons_of(
