@@ -274,7 +274,7 @@ def _opening(issue: Issue, rules: Rules) -> Iterator[Statement]:
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
-    original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
+    original = _EDIT_NOTE.sub(" ", issue.body)
     page = issue.ref.page(rules.site)
     reading = read_body(original, issue.ref, rules.former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)

@@ -65,10 +65,8 @@ class RefTable:
 
     def indices(self, refs: Iterable[IssueRef]) -> Indices:
         """The indices of references that are in the table; (reference,)."""
-        keys = array("q")
-        for repo, number in refs:
-            keys.append(self._rank[repo] << _BITS | number)
-        return np.searchsorted(self._keys, np.asarray(keys))
+        keys = (self._rank[repo] << _BITS | number for repo, number in refs)
+        return np.searchsorted(self._keys, np.fromiter(keys, np.int64))
 
     def repo_at(self, indices: Indices) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (reference,)."""
@@ -268,12 +266,10 @@ def _beyond_targets(
             members = np.flatnonzero(weighted.group_of_positive == group)
             firsts = task.refs.at(task.first[members])
             seconds = task.refs.at(task.second[members])
-            shuffled = []
-            for pair in zip(firsts, seconds, members.tolist(), strict=True):
-                first, second, _ = pair
-                shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
-            shuffled.sort()
-            excess += [member for *_, member in shuffled[limit:]]
+            pairs = zip(firsts, seconds, strict=True)
+            hashes = [keyed_hash(seed, "trim", *pair) for pair in pairs]
+            shuffled = members[np.argsort(np.array(hashes, np.uint64))]
+            excess += shuffled[limit:].tolist()
     return excess
 
 
