@@ -34,6 +34,8 @@ from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.bm25 import words
 from pairkit.similarity.groups import Groups
 
+Edge = tuple[IssueRef, IssueRef]
+UNLIKELY_SAME = "low_same_probability"
 WEIGHTS = Path(__file__).with_name("same_problem.toml")
 
 
@@ -106,10 +108,6 @@ def _cosine(vector: Mapping[str, float], other: Mapping[str, float]) -> float:
 def read_weights() -> dict[str, float]:
     """The intercept, and the weight of each similarity."""
     return tomllib.loads(WEIGHTS.read_text("utf-8"))
-
-
-Edge = tuple[IssueRef, IssueRef]
-UNLIKELY_SAME = "low_same_probability"
 
 
 def find_clusters(duplicates: Iterable[Verdict]) -> list[DuplicateCluster]:

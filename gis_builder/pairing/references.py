@@ -52,6 +52,63 @@ _COLOUR_LEAD = re.compile(
 _COLOUR_DIGITS = (3, 6)
 _LEAD = 48  # characters examined before a number
 
+# Words without meaning if the reference after them is removed.
+_JOINT_WORDS = """
+    about and as at because between by cf due for from in into like nor of off on or per see since such than
+    through to under until upon via vs with
+"""
+_JOINTS = frozenset(_JOINT_WORDS.split())
+_NOUN_WORDS = "bug bugs issue issues pr prs pull request requests ticket tickets"
+_NOUNS = frozenset(_NOUN_WORDS.split())
+# If a clause has only these words, joints and a reference, all of it is removed.
+_LEAD_WORDS = """
+    a again already also are based be blocked blocker blocks caused closely could depends described
+    discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
+    introduced is it it's likely linked loosely may maybe mentioned might more moved noticed original
+    originally other parent part perhaps possibly potentially presumably previous previously probably re ref
+    reference references refs regressed related relates relevant reported same seems separated similar
+    somewhat spawned split spun that the these this tracked tracking was were which
+"""
+_LEADS = _JOINTS | _NOUNS.union(_LEAD_WORDS.split())
+# Beside these words a sentence needs the reference: "we need #12 for this", "#12 broke this".
+_NEEDING_WORDS = """
+    address after also although before block blocks break breaks broke but cause caused causes close closed
+    closes could cover created did does filed fix fixed fixes fixing found has have how if implement
+    introduced is may merge merged merging might need needs once opened resolve resolved resolves reverting
+    see seen should solve solved solves solving track tracks unless unlike was when where whether while why
+    will would
+"""
+_NEEDING = frozenset(_NEEDING_WORDS.split())
+# After these words a reference is the subject of a clause: "I think #12 broke this".
+_BEFORE_SUBJECT_WORDS = "assume believe guess now suppose suspect think today yesterday"
+_BEFORE_SUBJECT = _NEEDING | _JOINTS | frozenset(_BEFORE_SUBJECT_WORDS.split())
+_GOES_ON = re.compile(r"[ \t]+([a-z]+)")
+_WORD = re.compile(
+    r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z"
+)
+_ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
+_MAX_WORDS = 6
+_WINDOW = 32  # characters; longer than each of these words
+_CLAUSE_OPENS = re.compile(r"(?:^|[\n(\[;:.!?,–—>/]|(?:^|(?<=\s))[-*+#]+)[ \t]*\Z")
+_TAIL = re.compile(
+    r"[ \t]+(?:for|on|about)[ \t]+(?:(?:more|further|some|the|full|additional)[ \t]+)?"
+    r"(?:details?|info(?:rmation)?|discussion|context|background|reference|example|it|this|that)(?![\w-])"
+)
+_CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
+_FULL_STOP = re.compile(r"[ \t]*[.,;:]")
+
+_BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
+_MAX_BETWEEN = 10
+_WRAPPERS = {
+    "(": ")",
+    "[": "]",
+    "<": ">",
+    "*": "*",
+    "_": "_",
+    "~": "~",
+    '"': '"',
+}
+
 
 def reference_spans(text: str) -> list[Span]:
     """The span of every reference in order; overlapping ones (`issue #12`) are merged into the first."""
@@ -176,64 +233,6 @@ def _is_colour(text: str, start: int, end: int) -> bool:
     if after == ";" and lead.rstrip().endswith(":"):
         return True
     return _COLOUR_LEAD.search(lead) is not None
-
-
-# Words without meaning if the reference after them is removed.
-_JOINT_WORDS = """
-    about and as at because between by cf due for from in into like nor of off on or per see since such than
-    through to under until upon via vs with
-"""
-_JOINTS = frozenset(_JOINT_WORDS.split())
-_NOUN_WORDS = "bug bugs issue issues pr prs pull request requests ticket tickets"
-_NOUNS = frozenset(_NOUN_WORDS.split())
-# If a clause has only these words, joints and a reference, all of it is removed.
-_LEAD_WORDS = """
-    a again already also are based be blocked blocker blocks caused closely could depends described
-    discovered discussed discussion encountered extracted few fixed fixes follow-up followup found further i
-    introduced is it it's likely linked loosely may maybe mentioned might more moved noticed original
-    originally other parent part perhaps possibly potentially presumably previous previously probably re ref
-    reference references refs regressed related relates relevant reported same seems separated similar
-    somewhat spawned split spun that the these this tracked tracking was were which
-"""
-_LEADS = _JOINTS | _NOUNS.union(_LEAD_WORDS.split())
-# Beside these words a sentence needs the reference: "we need #12 for this", "#12 broke this".
-_NEEDING_WORDS = """
-    address after also although before block blocks break breaks broke but cause caused causes close closed
-    closes could cover created did does filed fix fixed fixes fixing found has have how if implement
-    introduced is may merge merged merging might need needs once opened resolve resolved resolves reverting
-    see seen should solve solved solves solving track tracks unless unlike was when where whether while why
-    will would
-"""
-_NEEDING = frozenset(_NEEDING_WORDS.split())
-# After these words a reference is the subject of a clause: "I think #12 broke this".
-_BEFORE_SUBJECT_WORDS = "assume believe guess now suppose suspect think today yesterday"
-_BEFORE_SUBJECT = _NEEDING | _JOINTS | frozenset(_BEFORE_SUBJECT_WORDS.split())
-_GOES_ON = re.compile(r"[ \t]+([a-z]+)")
-_WORD = re.compile(
-    r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z"
-)
-_ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
-_MAX_WORDS = 6
-_WINDOW = 32  # characters; longer than each of these words
-_CLAUSE_OPENS = re.compile(r"(?:^|[\n(\[;:.!?,–—>/]|(?:^|(?<=\s))[-*+#]+)[ \t]*\Z")
-_TAIL = re.compile(
-    r"[ \t]+(?:for|on|about)[ \t]+(?:(?:more|further|some|the|full|additional)[ \t]+)?"
-    r"(?:details?|info(?:rmation)?|discussion|context|background|reference|example|it|this|that)(?![\w-])"
-)
-_CLAUSE_ENDS = re.compile(r"[ \t]*(?:[.,;:!?)\]\n]|\Z)")
-_FULL_STOP = re.compile(r"[ \t]*[.,;:]")
-
-_BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
-_MAX_BETWEEN = 10
-_WRAPPERS = {
-    "(": ")",
-    "[": "]",
-    "<": ">",
-    "*": "*",
-    "_": "_",
-    "~": "~",
-    '"': '"',
-}
 
 
 def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
