@@ -105,7 +105,7 @@ def render(issue: Issue, template: Collection[str] = ()) -> IssueText:
     title = " ".join(clean(issue.title, removed).split())
     body = clean(without_template(issue.body, template, removed), removed)
     text = f"{title}\n\n{body}".strip()
-    counts = dict(sorted(removed.items()))
+    counts = dict(sorted((+removed).items()))
     return IssueText(issue.ref, text, issue.created_at, counts)
 
 
@@ -165,8 +165,6 @@ def _clean_prose(text: str, removed: Counter[str], *, decode: bool) -> str:
 
 def _cut_references(text: str, removed: Counter[str]) -> str:
     references = reference_spans(same_width(text))
-    if not references:
-        return text
     removed["issue_reference"] += len(references)
     spans = merge(text, references)
     substitutes = dict(replaced_reference(text, span) for span in spans)
@@ -176,14 +174,11 @@ def _cut_references(text: str, removed: Counter[str]) -> str:
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
     text, count = replaced
-    if count:
-        removed[kind] += count
+    removed[kind] += count
     return text
 
 
 def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:
-    if not spans:
-        return text
     removed[kind] += len(spans)
     return cut(text, spans)
 
