@@ -54,8 +54,6 @@ _PAIRS = {
     "hash": pl.UInt64,
     "label": pl.Int8,
 }
-
-
 T = TypeVar("T")
 
 
@@ -80,9 +78,9 @@ class RecordsOnDisk(Generic[T]):
 
     def at(self, places: Iterable[int]) -> list[T]:
         """The values at these places, which are read in the order of the file, because that is faster."""
-        in_order = list(places)
-        values = {place: self[place] for place in sorted(in_order)}
-        return [values[place] for place in in_order]
+        requested = list(places)
+        values = {place: self[place] for place in sorted(requested)}
+        return [values[place] for place in requested]
 
     def extend(self, values: Iterable[T]) -> None:
         """Append values."""
