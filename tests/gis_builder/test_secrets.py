@@ -3,6 +3,7 @@ import re
 import sys
 from collections import defaultdict
 
+from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import ROOT, parametrize, text_lines, values
@@ -315,6 +316,13 @@ def test_encoded_secrets_are_replaced(text, left):
 )
 def test_a_secret_beside_its_id_is_replaced(text):
     assert BODY not in scrub_secrets(text)[0]
+
+
+def test_the_card_lists_every_kind():
+    card = gis_card(
+        {"splits": {}, "repository_count": 0, "relations": {}}, {"data": {}}
+    )
+    assert [what for what in KINDS.values() if what not in card] == []
 
 
 def test_a_rejected_value_does_not_hide_the_next_one():
