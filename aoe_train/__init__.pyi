@@ -3,6 +3,7 @@ from aoe_train.api.encoding import encode as encode
 from aoe_train.api.evaluation import evaluate as evaluate
 from aoe_train.api.exporting import distill as distill
 from aoe_train.api.exporting import export as export
+from aoe_train.api.exporting import serve as serve
 from aoe_train.api.mining import Mined as Mined
 from aoe_train.api.mining import PairSample as PairSample
 from aoe_train.api.mining import mine as mine
@@ -12,8 +13,7 @@ from aoe_train.api.searching import index as index
 from aoe_train.api.searching import open_index as open_index
 from aoe_train.api.searching import search as search
 from aoe_train.api.searching import search_every as search_every
-from aoe_train.api.searching import serve as serve
-from aoe_train.api.trained import Trained as Trained
+from aoe_train.api.training import Trained as Trained
 from aoe_train.api.training import plan as plan
 from aoe_train.api.training import train as train
 from aoe_train.encoding.encode_run import Encoded as Encoded

@@ -89,20 +89,16 @@ def read_all(one: Format, raw: str, chosen: random.Random) -> int:
         raw, text=one.text, finish=finish, size=size, polarity=one.polarity
     )
     key = AskKey(source.text_id, "llm", one.polarity, "", "")
-    screened = screen(source, [(key, items)], FilterSettings())
-    reasons = {item.reason for item in items} | {
-        proposal.reason for proposal in screened.proposals
-    }
+    proposals, found = screen(source, [(key, items)], FilterSettings())
+    reasons = {item.reason for item in items} | {each.reason for each in proposals}
     if not items or not reasons <= {None, *REASONS, *FILTER_REASONS}:
         raise AssertionError(f"{reasons}")
     said = one.expected[0] if one.expected else "Nothing was found."
-    candidates = screened.candidates or (
-        Candidate(source.text_id, said, one.polarity, ("llm",)),
-    )
+    candidates = found or (Candidate(source.text_id, said, one.polarity, ("llm",)),)
     for ask, batch in judge_asks(source, candidates, "judge", "", JudgeSettings(), 1):
         if len(read_votes(ask, batch, raw, finish)) != len(batch):
             raise AssertionError("a candidate without a judgement")
-    return len(screened.candidates)
+    return len(found)
 
 
 def fuzz(inputs: int, seed: int) -> Outcome:

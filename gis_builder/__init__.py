@@ -24,7 +24,7 @@ from pairkit.base.cli.startup import lazy_names
 _PUBLIC_NAMES = {
     "gis_builder.api.crawls": "crawl detect explain import_tracker preview_import render status suggest",
     "gis_builder.api.datasets": "archive build demo pair plan read_hours",
-    "gis_builder.crawling.crawl_plan": "Plan",
+    "gis_builder.crawling.crawl": "Plan",
     "gis_builder.crawling.import_preview": "ImportPreview",
     "gis_builder.crawling.status": "Crawled IncompleteCrawlError Status",
     "gis_builder.detection.explain": "Explanation",

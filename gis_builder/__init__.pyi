@@ -13,7 +13,7 @@ from gis_builder.api.datasets import demo as demo
 from gis_builder.api.datasets import pair as pair
 from gis_builder.api.datasets import plan as plan
 from gis_builder.api.datasets import read_hours as read_hours
-from gis_builder.crawling.crawl_plan import Plan as Plan
+from gis_builder.crawling.crawl import Plan as Plan
 from gis_builder.crawling.import_preview import ImportPreview as ImportPreview
 from gis_builder.crawling.status import Crawled as Crawled
 from gis_builder.crawling.status import IncompleteCrawlError as IncompleteCrawlError

@@ -12,7 +12,7 @@ from pairkit.base.cli.options import RUN, Option
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from gis_builder.crawling.crawl_plan import Plan
+    from gis_builder.crawling.crawl import Plan
     from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled
     from gis_builder.detection.explain import Explanation

@@ -22,11 +22,11 @@ from pairkit.base.cli.options import (
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from llm_labeler.clients.llms import Llms
+    from llm_labeler.clients.llms import Llms, LlmsGiven
     from llm_labeler.judging.scoring import ScoreReport
-    from llm_labeler.runs.arguments import LabelCall, LlmsGiven
+    from llm_labeler.runs.asking import LabelCall
     from llm_labeler.runs.judge_pairs import JudgedPairs
-    from llm_labeler.runs.label_plan import Plan
+    from llm_labeler.runs.label import Plan
     from llm_labeler.runs.run_report import Report, Shown
     from llm_labeler.runs.run_result import Labelled
     from pairkit.base.cli.progress import Listener
@@ -47,6 +47,7 @@ options = SHARED.extended(
         short="-l",
         metavar="NAME,…",
         panel=_LLMS,
+        main=True,
     ),
     work=Option(
         "Folder of the stored answers.", short="-w", metavar="DIR", panel=INPUT
@@ -97,7 +98,7 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
 
     data: Source
     _: KW_ONLY
-    llm: LlmsGiven
+    llm: LlmsGiven | None = None
     out: str | Path = "pairs"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None
@@ -205,17 +206,15 @@ def parse(
         DataError: A damaged store, or no remaining pair.
     """
     from llm_labeler.runs import label as _label
-    from llm_labeler.runs.arguments import read_arguments
-    from llm_labeler.runs.label_folder import load_run_record
     from pairkit.base.settings import argument
 
-    work_folder = argument("work", work, Path)
-    out_folder = argument("out", out, Path)
-    recorded = load_run_record(work_folder).settings.model_dump(mode="json")
-    changes = {"ensemble.aggregation": aggregation, "seed": seed}
-    new_settings, _ = read_arguments(changes, below=recorded, settings=settings)
     return _label.parse(
-        work_folder, out_folder, new_settings, fresh=fresh, progress=progress
+        argument("work", work, Path),
+        argument("out", out, Path),
+        {"ensemble.aggregation": aggregation, "seed": seed},
+        settings,
+        fresh=fresh,
+        progress=progress,
     )
 
 
@@ -224,7 +223,7 @@ class JudgeRequest(Request, shared=options, settings=_SETTINGS):
 
     data: Source
     _: KW_ONLY
-    llm: LlmsGiven
+    llm: LlmsGiven | None = None
     out: str | Path = "judged"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None
@@ -272,7 +271,8 @@ def judge(request: JudgeRequest) -> JudgedPairs:
 
 def _checked(request: GenerateRequest | JudgeRequest) -> LabelCall:
     """Check the arguments of a request, and merge its settings."""
-    from llm_labeler.runs.arguments import LabelCall, read_arguments
+    from llm_labeler.clients.llms import read_arguments
+    from llm_labeler.runs.asking import LabelCall
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_apart, work_beside
 
@@ -398,7 +398,6 @@ def llms(
         >>> [llm.name for llm in llm_labeler.llms()]
         ['chatglm', 'chatgpt', 'llama', 'wordnet']
     """
-    from llm_labeler.clients.llms import known_llms
-    from llm_labeler.runs.arguments import read_arguments
+    from llm_labeler.clients.llms import known_llms, read_arguments
 
     return known_llms(read_arguments({}, config=config, settings=settings)[0])

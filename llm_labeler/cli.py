@@ -58,7 +58,7 @@ add_command(
     app,
     api.generate,
     "label generate -d data/sample_sentences.txt --llm wordnet --out pairs",
-    "label generate -d data/sample_sentences.txt --llm wordnet --task triplet --out triplets",
+    "label generate -d data/sample_sentences.txt --llm chatgpt --task triplet --out triplets",
     "label generate -d data/sample_sentences.txt --llm chatgpt,llama --max-cost 5 --out written",
     "label generate -d data/sample_requests.csv --columns text=text --llm llama --dry-run --out requests",
     run=_generate,

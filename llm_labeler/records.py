@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
@@ -73,6 +73,11 @@ class AskKey:
     prompt_hash: str  # of template and size; for judges, of the whole prompt
     parameters: str  # hash of the other things that affect the answer: model, server, temperature, …
 
+    @property
+    def polarity(self) -> Polarity:
+        """The polarity of the requested sentences, unless it is a question to a judge."""
+        return "positive" if self.task == "positive" else "negative"
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -85,8 +90,6 @@ class Ask:
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
-    labelling: str = "paraphrase"  # the labelling task, one of `settings.TaskName`
-    changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
     sample: int = 0  # index of the sample
 
 
@@ -174,6 +177,7 @@ class Prices:
         ) / 1e6
 
 
+@dataclass(eq=False, repr=False)
 class CallFailed(Exception):  # noqa: N818 - named after the event
     """One call failed; the dispatcher may repeat it.
 
@@ -191,25 +195,17 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
         usage: Usage of a billed call, if the server reported it.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        detail: str,
-        *,
-        retry: bool = True,
-        final: bool = False,
-        retry_after_s: float | None = None,
-        maybe_billed: bool = False,
-        usage: TokenUsage | None = None,
-    ) -> None:
-        self.reason = reason
-        self.detail = detail
-        self.retry = retry
-        self.final = final
-        self.retry_after_s = retry_after_s
-        self.maybe_billed = maybe_billed
-        self.usage = usage
-        super().__init__(f"{reason}: {detail}")
+    reason: str
+    detail: str
+    _: KW_ONLY
+    retry: bool = True
+    final: bool = False
+    retry_after_s: float | None = None
+    maybe_billed: bool = False
+    usage: TokenUsage | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)

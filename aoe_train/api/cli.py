@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
-from aoe_train.api.exporting import distill, export
+from aoe_train.api.exporting import distill, export, serve
 from aoe_train.api.mining import mine, sample_pairs
-from aoe_train.api.searching import duplicates, index, search, search_every, serve
+from aoe_train.api.searching import duplicates, index, search, search_every
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
@@ -20,11 +20,10 @@ from pairkit.base.cli.terminal import err as stderr
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.cli.terminal import print_json, say
 from pairkit.base.errors import ConfigError
-from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from aoe_train.api.trained import Trained
+    from aoe_train.api.training import Trained
     from aoe_train.searching.index import SearchHits
     from aoe_train.searching.similar_texts import NearDuplicates
     from aoe_train.training.train_plan import Plan
@@ -107,24 +106,20 @@ def _search(
     json: bool = False,
     quiet: bool = False,
 ) -> SearchHits | None:
-    text = arguments.pop("text")
-    where = arguments.pop("where") or []
-    before = arguments.pop("before") or []
+    text = arguments["text"]
     if every != (text is None) or every != (out is not None):
         raise ConfigError("expected a TEXT to search for, or both --every and --out")
-    if not every:
-        return search(
-            **arguments,
-            text=sys.stdin.buffer.read().decode("utf-8", "replace")
-            if text == "-"
-            else text,
-            where=_conditions("--where", where),
-            before=_conditions("--before", before),
-        )
+    if out is None:
+        if text == "-":
+            arguments["text"] = sys.stdin.buffer.read().decode("utf-8", "replace")
+        return search(**arguments)
+    del arguments["text"]
+    where = arguments.pop("where")
+    before = arguments.pop("before") or []
     if where or len(before) > 1 or any("=" in name for name in before):
         raise ConfigError("--every: allows one --before COLUMN and no --where")
     column = before[0] if before else None
-    _search_every(arguments, column, Path(out or ""), json=json, quiet=quiet)
+    _search_every(arguments, column, Path(out), json=json, quiet=quiet)
     return None
 
 
@@ -142,22 +137,6 @@ def _search_every(
     if result.undated:
         summary += f"; {result.undated:,} rows without a value in {before} left out"
     say(summary, quiet=quiet or json)
-
-
-def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
-    values = {}
-    for condition in conditions:
-        name, mark, value = condition.partition("=")
-        if not mark or not name:
-            raise ConfigError(
-                f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open"
-            )
-        if name in values:
-            raise ConfigError(
-                f"{flag} {one_line(condition)}: a second value of {one_line(name)}; give one"
-            )
-        values[name] = value
-    return values
 
 
 @SHARED(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from aoe_train.model.collection import Collection
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
-    from pairkit.base.cli.progress import Listener
 
 
 class EncodeRequest(Request, shared=options):
@@ -142,8 +142,6 @@ def encode(request: EncodeRequest) -> np.ndarray | Encoded:
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
-    from pairkit.base.cli.progress import Display
-
     vector_format = _checked_format(request)
     with Display(request.progress) as show:
         if request.out is None:
@@ -245,7 +243,6 @@ def _embedder(
         workers_devices,
     )
     from aoe_train.encoding.on_ray import ActorPool, checked_device
-    from pairkit.base.cli.progress import stage
     from pairkit.base.settings import between_commas
     from pairkit.base.system.cluster import address_of, joined
 

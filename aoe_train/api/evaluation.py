@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from aoe_train.api.parameters import as_list, notes, one_or_several, optional, options
 from pairkit.base.cli.options import INPUT, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
@@ -110,8 +110,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     Returns:
         The scores. `to_dict()`, and --json, have them unscaled: {task: {spearman, pearson, n, ci95,
         overlap}}, with the parts of a task under `subsets`, the other model's scores under `against`, and the
-        verdict under `gain`. With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim,
-        quantize, bytes, tasks}]}.
+        verdict under `gain`, whose `ci95` has the `level` given there if several candidates are compared.
+        With `layers`, `dim` or `quantize` they are {sizes: [{model, layers, dim, quantize, bytes, tasks}]}.
 
     Raises:
         ConfigError: Unknown model, suite or task, or contradictory options.
@@ -127,9 +127,8 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     from pydantic import NonNegativeInt
 
     from aoe_train.evaluation.evaluate_models import evaluate_models
-    from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest
-    from pairkit.base.cli.progress import Display
+    from aoe_train.evaluation.tasks import Resampling
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 

@@ -1,21 +1,28 @@
-"""Export a model to other formats, or distil it into a static one."""
+"""Give a model to other programs: export it, distil it into a static one, or serve it."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import KW_ONLY
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
-from pairkit.base.cli.options import OUTPUT, Request, parameter, takes
+from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.exporting.export import Dtype, Exported, Format
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import Listener
+    from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from pairkit.dataset.reading.in_memory import Source
+
+_SERVER = "Server"
+_LIMITS = "Limits"
 
 
 class ExportRequest(Request, shared=options):
@@ -73,8 +80,8 @@ def export(request: ExportRequest) -> Exported:
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
+    from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there
-    from pairkit.base.cli.progress import Display, Progress
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
@@ -97,13 +104,17 @@ def export(request: ExportRequest) -> Exported:
 
     with Display(request.progress) as show:
         prompt = request.default_prompt
-        encoder = _load(model, request.layers, show, prompt)
+        load = partial(
+            Encoder.load, device="cpu", precision="fp32", layers=request.layers
+        )
+        with stage(f"load {model}", show):
+            encoder = load(model, default_prompt_name=prompt)
         source = find_folder(model)
         merged = False
         if interpolate is not None:
             original = request.backbone or exporting.backbone_of(model, source)
-            backbone = _load(original, request.layers, show)
-            merged = exporting.mix(encoder, backbone, interpolate)
+            with stage(f"load {original}", show):
+                merged = exporting.mix(encoder, load(original), interpolate)
         made_of = {
             "model": digest_of(encoder.identity()),
             "format": export_format,
@@ -130,25 +141,6 @@ def export(request: ExportRequest) -> Exported:
             merged=merged,
             keep_card=all(change is None for change in changes),
             made_of=made_of,
-        )
-
-
-def _load(
-    model: str | Path,
-    layers: int | None,
-    show: Listener,
-    default_prompt: str | None = None,
-) -> Encoder:
-    from aoe_train.model.encoder import Encoder
-    from pairkit.base.cli.progress import stage
-
-    with stage(f"load {model}", show):
-        return Encoder.load(
-            model,
-            device="cpu",
-            precision="fp32",
-            layers=layers,
-            default_prompt_name=default_prompt,
         )
 
 
@@ -194,7 +186,6 @@ def distill(
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
@@ -239,3 +230,136 @@ def distill(
             model=embedder.name,
         )
     return result
+
+
+class ServeRequest(
+    Request, shared=options, settings="aoe_train.searching.serve.batching:Limits"
+):
+    """The arguments of `serve`."""
+
+    model: str | Path | Encoder | None = None
+    _: KW_ONLY
+    index: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
+    against: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
+    host: str = parameter(
+        default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True
+    )
+    port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
+    name: str | None = optional(metavar="NAME", panel=MODEL)
+    key_env: str | None = optional(metavar="NAME", panel=_SERVER, main=True)
+    no_key: bool = parameter(default=False, panel=_SERVER)
+    precision: str | None = None
+    layers: int | None = None
+    batch_tokens: int | None = optional(setting="batch_tokens", panel=RUN)
+    max_texts: int | None = optional(setting="texts", panel=_LIMITS)
+    max_queue: int | None = optional(setting="queue", panel=_LIMITS)
+    max_body: int | None = optional(setting="body_mib", metavar="MIB", panel=_LIMITS)
+    progress: bool | Listener = True
+
+
+@takes(ServeRequest)
+def serve(request: ServeRequest) -> EmbeddingServer:
+    """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
+
+    Requests that arrive while the model runs form the next batch. On SIGTERM or Ctrl-C, requests in progress
+    are finished.
+
+    Args:
+        model: A folder, a Hub id, minilm or smollm2; also a static model. In Python also an `Encoder`.
+            Default: the model that the index records.
+        index: Index to search, built by `aoe index` with this model.
+        against: Another index, such as of the same texts before training. The page shows its hits beside.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        name: Model name for clients. Default: the model's own name.
+        key_env: Environment variable with the key that clients must send.
+        no_key: Allow other hosts than 127.0.0.1 without a key.
+
+    Raises:
+        ConfigError: No such model, index, address or key, a number out of range, or a public host without
+            `key_env` or `no_key`.
+        DataError: A damaged model or index.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import aoe_train, requests
+        >>> with aoe_train.serve("model", port=0, progress=False) as server:
+        ...     asked = {"input": ["A plane is taking off."], "model": server.model}
+        ...     reply = requests.post(f"{server.url}/v1/embeddings", json=asked).json()
+        >>> len(reply["data"])
+        1
+    """
+    from pairkit.base.extras import needed_for
+
+    with needed_for("`aoe serve`", "serve"):
+        from aoe_train.searching.serve.embedding_server import (
+            EmbeddingServer,
+            check_open,
+        )
+    from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.serve.batching import Limits
+    from pairkit.base.settings import argument, load_settings
+
+    limits = load_settings(Limits, request.flags())
+    if request.model is None and request.index is None:
+        raise ConfigError(
+            "nothing to serve; give --model, or --index with an index of `aoe index`"
+        )
+    if request.against is not None and request.index is None:
+        raise ConfigError(
+            "--against: needs --index, the index to compare with; give it, too"
+        )
+    check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
+    key = _server_key(request.key_env)
+    folders = {"index": request.index, "against": request.against}
+    paths = [
+        argument(name, folder, Path)
+        for name, folder in folders.items()
+        if folder is not None
+    ]
+    embedders = _served_models(request, paths)
+    return EmbeddingServer(
+        embedders,
+        name=request.name or embedders[0].name,
+        indexes=list(map(SearchIndex, paths, embedders)),
+        host=request.host,
+        port=request.port,
+        key=key,
+        limits=limits,
+    )
+
+
+def _server_key(key_env: str | None) -> str | None:
+    """The key that clients must send, from the environment."""
+    from pydantic import AfterValidator
+
+    from pairkit.base.openai_api.credentials import find_key, variable_name
+    from pairkit.base.settings import argument
+
+    variable = argument(
+        "key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None
+    )
+    if variable is None:
+        return None
+    return find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+
+
+def _served_models(request: ServeRequest, indexes: list[Path]) -> list[Embedder]:
+    """The given model, and those that the other indexes record."""
+    from aoe_train.encoding.embedders.cached import open_model
+    from aoe_train.searching.index_rows import recorded_model
+    from aoe_train.settings.train_settings import named_precision
+
+    models = []
+    if request.model is not None:
+        models.append(request.model)
+    models += [recorded_model(path) for path in indexes[len(models) :]]
+    return [
+        open_model(
+            model,
+            precision=named_precision(request.precision),
+            layers=request.layers,
+            say=notes(request.progress),
+        )
+        for model in models
+    ]

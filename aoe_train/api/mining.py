@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from aoe_train.api.parameters import (
     FOLDER,
     as_list,
+    compare_command,
+    judge_command,
     loaded,
     notes,
     one_or_several,
     optional,
     options,
 )
-from aoe_train.api.trained import compare_command, judge_command
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Request, parameter, takes
+from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import listed
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.mining.mined_dataset import MineSettings
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
@@ -84,20 +85,6 @@ class Mined(Printed):
             counts.add_row(
                 name, split["rows"], split["negatives"], split["rows_with_fewer"]
             )
-        counts.caption = "; ".join(self._notes())
-        return counts
-
-    def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to train on the rows, unless only a few are left."""
-        from pairkit.dataset.making.made import FEW_ROWS
-        from pairkit.similarity.languages import train_command
-
-        rows = sum(split["rows"] for split in self.statistics["splits"].values())
-        if self.out is None or rows < FEW_ROWS:
-            return []
-        return [("train with the negatives", train_command(self.out))]
-
-    def _notes(self) -> list[str]:
         notes = []
         for key in ("dropped_rows", "turned_down_candidates"):
             reasons = self.statistics[key]
@@ -111,7 +98,18 @@ class Mined(Printed):
                 f" {estimate['mined']:,} ({estimate['share']:.2%});"
                 f" {estimate['share_where_known']:.2%} where anchors have further positives"
             )
-        return notes
+        counts.caption = "; ".join(notes)
+        return counts
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to train on the rows, unless only a few are left."""
+        from pairkit.dataset.making.made import FEW_ROWS
+        from pairkit.similarity.languages import train_command
+
+        rows = sum(split["rows"] for split in self.statistics["splits"].values())
+        if self.out is None or rows < FEW_ROWS:
+            return []
+        return [("train with the negatives", train_command(self.out))]
 
 
 class MineRequest(
@@ -186,7 +184,6 @@ def mine(request: MineRequest) -> Mined:
     """
     from aoe_train.searching.mining.mined_dataset import read_mining_dataset
     from aoe_train.searching.mining.mining_run import run_mining
-    from pairkit.base.cli.progress import Display, stage
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.in_memory import source_name
@@ -370,17 +367,15 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
 
     from aoe_train.searching.mining.pair_sample import sample_pairs
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
 
     folder = argument("out", request.out, Path | None)
     seed = argument("seed", request.seed, NonNegativeInt)
     top = argument("top", request.top, Annotated[int, Field(ge=1, le=100)])
     names = dict.fromkeys(between_commas(request.purpose))
-    purposes = [argument("purpose", name, Purpose) for name in names]
-    models: list[str | Path | Encoder] = as_list(request.model)
-    if request.model is None:
-        models = ["minilm"]
+    purposes = argument("purpose", [*names], list[Purpose])
+    model = "minilm" if request.model is None else request.model
+    models: list[str | Path | Encoder] = as_list(model)
     if not models:
         raise ConfigError("--model: found an empty list, expected at least one model")
     say = notes(request.progress)

@@ -1,9 +1,9 @@
-"""The functions behind `aoe index`, `aoe search`, `aoe duplicates` and `aoe serve`."""
+"""The functions behind `aoe index`, `aoe search` and `aoe duplicates`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,20 +18,16 @@ from pairkit.base.cli.options import (
     parameter,
     takes,
 )
+from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
-    from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from aoe_train.searching.similar_texts import NearDuplicates
-    from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
-_SERVER = "Server"
-_LIMITS = "Limits"
 _INDEX_MODEL = replace(
     options["model"],
     text="The model that made the index. Default: the one that the index records.",
@@ -110,11 +106,9 @@ def index(request: IndexRequest) -> Indexed:
     from aoe_train.encoding.encode_workers import refuse_options
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import IndexOptions, build_index, check_place
-    from aoe_train.searching.document_rows import check_link, chunk_rows
-    from aoe_train.searching.index_rows import read_rows
+    from aoe_train.searching.index_rows import check_link, chunk_rows, read_rows
     from aoe_train.searching.nearest import IndexKind
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
     from pairkit.dataset.reading.tables import is_lines
     from pairkit.extracting.documents import document_files, read_documents
@@ -217,8 +211,8 @@ def search(
     text: str,
     *,
     top: int = 10,
-    where: Mapping[str, Any] | None = None,
-    before: Mapping[str, Any] | None = None,
+    where: Mapping[str, Any] | Sequence[str] | None = None,
+    before: Mapping[str, Any] | Sequence[str] | None = None,
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
@@ -228,22 +222,21 @@ def search(
     Args:
         text: Text to search for; on the command line, - reads it from stdin.
         top: Maximum number of hits.
-        where: Only rows with this value, such as state=open; repeatable. In Python a mapping such as
-            `{"state": "open"}`.
-        before: Only rows with a smaller value, such as created_at=2015; repeatable. In Python a mapping. With
-            --every only a column: rows with a smaller value than the searched text's row.
+        where: Only rows with this value, such as state=open; repeatable. In Python a list of these, or a
+            mapping such as `{"state": "open"}`.
+        before: Only rows with a smaller value, such as created_at=2015; repeatable. In Python a list or a
+            mapping. With --every only a column: rows with a smaller value than the searched text's row.
 
     Raises:
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
         DataError: A blank text, or a damaged index.
     """
-    from aoe_train.searching.ranking import checked_ranking
+    from aoe_train.searching.ranking import checked_query
 
-    words_only = checked_ranking(by, top, weight) == "words"
-    search_index = open_index(folder, model=model, words_only=words_only)
-    return search_index.search(
-        text, top=top, where=where, before=before, by=by, weight=weight
-    )
+    query = checked_query(text, by, top, weight, where, before)
+    search_index = open_index(folder, model=model, words_only=query.by == "words")
+    (hits,) = search_index.search_together([query])
+    return hits
 
 
 @options()
@@ -307,9 +300,8 @@ def duplicates(
 
     from aoe_train.encoding.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.nearest import Searcher
-    from aoe_train.searching.similar_texts import NearDuplicates, TextComparison
-    from pairkit.base.cli.progress import Display
+    from aoe_train.searching.nearest import Searcher, TextComparison
+    from aoe_train.searching.similar_texts import NearDuplicates
     from pairkit.base.settings import argument
 
     minimum = argument(
@@ -342,136 +334,3 @@ def duplicates(
         chosen=min_cosine is None,
         highest=None if pairs.height else texts.highest_cosine(),
     )
-
-
-class ServeRequest(
-    Request, shared=options, settings="aoe_train.searching.serve.requests:Limits"
-):
-    """The arguments of `serve`."""
-
-    model: str | Path | Encoder | None = None
-    _: KW_ONLY
-    index: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
-    against: str | Path | None = optional(metavar="INDEX", panel=MODEL, main=True)
-    host: str = parameter(
-        default="127.0.0.1", metavar="ADDRESS", panel=_SERVER, main=True
-    )
-    port: int = parameter(default=8000, short="-p", panel=_SERVER, main=True)
-    name: str | None = optional(metavar="NAME", panel=MODEL)
-    key_env: str | None = optional(metavar="NAME", panel=_SERVER, main=True)
-    no_key: bool = parameter(default=False, panel=_SERVER)
-    precision: str | None = None
-    layers: int | None = None
-    batch_tokens: int | None = optional(setting="batch_tokens", panel=RUN)
-    max_texts: int | None = optional(setting="texts", panel=_LIMITS)
-    max_queue: int | None = optional(setting="queue", panel=_LIMITS)
-    max_body: int | None = optional(setting="body_mib", metavar="MIB", panel=_LIMITS)
-    progress: bool | Listener = True
-
-
-@takes(ServeRequest)
-def serve(request: ServeRequest) -> EmbeddingServer:
-    """Serve a model as OpenAI's /v1/embeddings, and an index as a search page at / and as /search.
-
-    Requests that arrive while the model runs form the next batch. On SIGTERM or Ctrl-C, requests in progress
-    are finished.
-
-    Args:
-        model: A folder, a Hub id, minilm or smollm2; also a static model. In Python also an `Encoder`.
-            Default: the model that the index records.
-        index: Index to search, built by `aoe index` with this model.
-        against: Another index, such as of the same texts before training. The page shows its hits beside.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        name: Model name for clients. Default: the model's own name.
-        key_env: Environment variable with the key that clients must send.
-        no_key: Allow other hosts than 127.0.0.1 without a key.
-
-    Raises:
-        ConfigError: No such model, index, address or key, a number out of range, or a public host without
-            `key_env` or `no_key`.
-        DataError: A damaged model or index.
-        RemoteError: The Hub could not be reached.
-
-    Example:
-        >>> import aoe_train, requests
-        >>> with aoe_train.serve("model", port=0, progress=False) as server:
-        ...     asked = {"input": ["A plane is taking off."], "model": server.model}
-        ...     reply = requests.post(f"{server.url}/v1/embeddings", json=asked).json()
-        >>> len(reply["data"])
-        1
-    """
-    from pairkit.base.extras import needed_for
-
-    with needed_for("`aoe serve`", "serve"):
-        from aoe_train.searching.serve.embedding_server import (
-            EmbeddingServer,
-            check_open,
-        )
-    from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.serve.requests import Limits
-    from pairkit.base.settings import argument, load_settings
-
-    limits = load_settings(Limits, request.flags())
-    if request.model is None and request.index is None:
-        raise ConfigError(
-            "nothing to serve; give --model, or --index with an index of `aoe index`"
-        )
-    if request.against is not None and request.index is None:
-        raise ConfigError(
-            "--against: needs --index, the index to compare with; give it, too"
-        )
-    check_open(request.host, has_key=request.key_env is not None, no_key=request.no_key)
-    key = _server_key(request.key_env)
-    folders = {"index": request.index, "against": request.against}
-    paths = [
-        argument(name, folder, Path)
-        for name, folder in folders.items()
-        if folder is not None
-    ]
-    embedders = _served_models(request, paths)
-    return EmbeddingServer(
-        embedders,
-        name=request.name or embedders[0].name,
-        indexes=list(map(SearchIndex, paths, embedders)),
-        host=request.host,
-        port=request.port,
-        key=key,
-        limits=limits,
-    )
-
-
-def _server_key(key_env: str | None) -> str | None:
-    """The key that clients must send, from the environment."""
-    from pydantic import AfterValidator
-
-    from pairkit.base.openai_api.credentials import find_key, variable_name
-    from pairkit.base.settings import argument
-
-    variable = argument(
-        "key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None
-    )
-    if variable is None:
-        return None
-    return find_key("aoe serve", variable, os.environ, f"set {variable}").secret
-
-
-def _served_models(request: ServeRequest, indexes: list[Path]) -> list[Embedder]:
-    """The given model, and those that the other indexes record."""
-    from aoe_train.encoding.embedders.cached import open_model
-    from aoe_train.searching.index_rows import recorded_model
-    from aoe_train.settings.train_settings import named_precision
-
-    models = []
-    if request.model is not None:
-        models.append(request.model)
-    models += [recorded_model(path) for path in indexes[len(models) :]]
-    return [
-        open_model(
-            model,
-            precision=named_precision(request.precision),
-            layers=request.layers,
-            say=notes(request.progress),
-        )
-        for model in models
-    ]

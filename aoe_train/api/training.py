@@ -1,32 +1,37 @@
-"""The functions behind `aoe train`."""
+"""The functions behind `aoe train`, and their result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.api.parameters import (
     MODEL,
     column_prompts,
+    compare_command,
     named_sources,
     notes,
     optional,
     options,
+    review_steps,
 )
-from aoe_train.api.trained import Trained
 from pairkit.base.cli.options import INPUT, RUN, Request, parameter, takes
-from pairkit.base.errors import ConfigError
+from pairkit.base.cli.terminal import CommandResult
+from pairkit.base.errors import ConfigError, spoken_notes
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from aoe_train.data.run_data import Sources
+    from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.train import RunRecord
     from aoe_train.training.train_plan import Plan
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
@@ -34,6 +39,10 @@ if TYPE_CHECKING:
     from pairkit.dataset.reading.named_sources import Given
 
 _training = partial(optional, panel="Training")
+_KEPT_BACKBONE = (
+    "kept the backbone: the model was not shown to be better, so the backbone's weights were saved"
+    " (--if-not-better=model saves the model's)"
+)
 
 
 class TrainRequest(
@@ -110,6 +119,162 @@ class TrainRequest(
     settings: Mapping[str, Any] | Iterable[str] | None = None
     fresh: bool = False
     progress: bool | Listener = True
+
+
+@dataclass(frozen=True, repr=False)
+class Trained(CommandResult):
+    """A finished run of `train`.
+
+    Attributes:
+        out: The model's folder.
+        record: The contents of run.json: settings, hashes of the inputs, history, versions.
+        is_main: Whether this process wrote the folder; under torchrun, only rank 0 does.
+        steps: Optimiser steps.
+        pairs: Number of training rows seen, including repeats.
+        seconds: Duration of the training steps only.
+        dev: The best dev score; None without dev data.
+        dev_before: The dev score before training.
+        dev_metric: The dev metric: `spearman`, `triplet_accuracy` or `mrr`; `mean` of several dev sets.
+        dev_sets: For each of several dev sets: `metric`, score `before` training, and best score (`dev`).
+        gain: The model's gain over its backbone on judged pairs; None without such pairs.
+        kept: The saved weights: `model` or `backbone`; see `train(accept_on=…)`.
+        history: Log entries in order of steps: `loss` and its parts, and `eval_dev` of each evaluation. With
+            several datasets or dev sets, also each one's by name: `nli.loss`, `eval_dev.nli`.
+    """
+
+    out: Path
+    record: Mapping[str, Any]
+    is_main: bool
+    steps: int
+    pairs: int
+    seconds: float
+    dev: float | None
+    dev_before: float | None
+    dev_metric: str | None
+    dev_sets: dict[str, dict[str, Any]]
+    gain: Gain | None
+    kept: str
+    history: list[dict[str, Any]]
+    _run: RunRecord
+
+    @classmethod
+    def of(cls, out: Path, record: Mapping[str, Any], is_main: bool) -> Trained:
+        """The run of a record."""
+        from aoe_train.training.train import RunRecord
+
+        run = RunRecord.model_validate(record)
+        result = run.result
+        entries = [*run.history, *run.dev_history]
+        return cls(
+            out,
+            record,
+            is_main,
+            steps=result.steps,
+            pairs=result.pairs,
+            seconds=result.seconds,
+            dev=result.dev,
+            dev_before=result.dev_before,
+            dev_metric=result.dev_metric,
+            dev_sets={name: dev.model_dump() for name, dev in result.dev_sets.items()},
+            gain=result.gain,
+            kept=result.kept,
+            history=sorted(entries, key=itemgetter("step")),
+            _run=run,
+        )
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The trained model, loaded on first use."""
+        from aoe_train.model.encoder import Encoder
+
+        return Encoder.load(self.out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of `aoe train --json`."""
+        result = self.record["result"]
+        always = ["out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb"]
+        always += ["dev", "dev_metric", "dev_before"]
+        optional = [
+            name for name in ("judged", "dev_gain", "dev_sets") if result.get(name)
+        ]
+        return {name: result[name] for name in always + optional}
+
+    def tables(self) -> list[str]:
+        """The model's folder."""
+        return [str(self.out)]
+
+    @spoken_notes
+    def notes(self) -> Iterator[str]:
+        """Rows, speed, and scores before and after training."""
+        rate = self._run.result.pairs_per_s
+        speed = f"{self.seconds:,.1f} s of training ({rate:,.1f} a second)"
+        total = sum(dataset.rows for dataset in self._run.datasets.values())
+        rows = f"{self.pairs:,}" + (f" of {total:,}" if self.pairs < total else "")
+        yield f"{self.steps:,} steps over {rows} rows in {speed}"
+        if self.dev is not None and self.dev_before is not None:
+            yield from self._dev_notes(self.dev, self.dev_before)
+        if self.gain is not None:
+            yield f"judged pairs: {self.gain}"
+            if self.kept == "backbone":
+                yield _KEPT_BACKBONE
+        elif self.dev is None:
+            yield "not shown to be better than its backbone; give --accept-on PAIRS"
+
+    def _dev_notes(self, dev: float, before: float) -> Iterator[str]:
+        from aoe_train.evaluation.gain import TOO_FEW
+
+        gain = self._run.result.dev_gain
+        too_few = False
+        measured_on = "" if self._run.has_own_metric else " on dev data"
+        line = f"{self.dev_metric}{measured_on}: {dev:.4f}, before {before:.4f}"
+        if gain is not None:
+            low, high = gain["ci95"]
+            too_few = gain["too_few"] and low <= 0 <= high
+            line += f" ({gain['difference']:+.4f} [{low:.4f}, {high:.4f}], {gain['rows']:,} rows"
+            line += f": {TOO_FEW})" if too_few else ")"
+        yield line
+        for name, each in self._run.result.dev_sets.items():
+            now = "" if each.dev is None else f"{each.dev:.4f}, "
+            yield f"  {name}: {each.metric} {now}before {each.before:.4f}"
+        if dev <= before and not too_few:
+            yield "no better than before training: try a lower --lr or another --preset"
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """Commands that evaluate the model, by judged pairs if it was trained on texts.
+
+        Empty if the weights are the backbone's, the gain is known, or a file of
+        rows without dev data was trained on.
+        """
+        run = self._run
+        settings = run.origin["settings"]
+        is_backbone = settings["optim"]["interpolate"] == 0
+        if self.gain is not None or is_backbone:
+            return []
+        held_out = run.sources.dev_data
+        name, data = next(iter(run.sources.data.items()))
+        has_single_texts = run.datasets[name].kind == "single"
+        has_texts = settings["preset"] == "domain" or has_single_texts
+        model = str(self.out)
+        backbone = run.sources.backbone
+        if has_texts and not held_out:
+            column = [] if has_single_texts else ["--columns", "text=anchor"]
+            return review_steps(model, backbone, [data, *column], settings["purpose"])
+        if not held_out and Path(data).is_file():
+            return []  # there is no verdict on training rows
+        rows = next(iter(held_out.values()), data)
+        step = compare_command(model, backbone, rows)
+        return [("evaluate it against the backbone", step)]
+
+    def __repr__(self) -> str:
+        parts = [f"{str(self.out)!r}", f"{self.steps:,} steps", f"{self.pairs:,} rows"]
+        parts.append(f"{self.seconds:,.1f} s")
+        if self.dev is not None:
+            parts.append(
+                f"{self.dev_metric} {self.dev:.4f} (before {self.dev_before:.4f})"
+            )
+        if self.gain is not None:
+            parts.append(f"judged pairs: {self.gain}; kept: {self.kept}")
+        return f"Trained({', '.join(parts)})"
 
 
 @takes(TrainRequest)
@@ -191,7 +356,7 @@ def train(request: TrainRequest) -> Trained:
         progress=request.progress,
         callbacks=request.callbacks,
     )
-    run = Trained(sources.out, record, is_main())
+    run = Trained.of(sources.out, record, is_main())
     leave_group()
     return run
 
@@ -222,7 +387,8 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
 
 
 def _settings(request: TrainRequest) -> TrainSettings:
-    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
+    from aoe_train.settings.run_settings import LoraSettings
+    from aoe_train.settings.train_settings import TrainSettings
     from pairkit.base.settings import load_settings
 
     settings = load_settings(

@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
-from aoe_train.settings.prompt_settings import (
+from aoe_train.settings.train_settings import (
     DEFAULT,
     DOCUMENT,
     PLACE,
     QUERY,
+    EncoderSettings,
     NamedPrompts,
+    TrainSettings,
     read_prompt,
 )
-from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
-_ROWS_AT_ONCE = 1 << 16
 _NEGATIVE = "negative"
 _PAIR = ("text1", "text2")
 _COLUMNS = {"binary": _PAIR, "graded": _PAIR, "single": ("text",)}
@@ -74,7 +74,11 @@ class ColumnPrompts:
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
         prompt_of_column = [distinct.index(prompt) for prompt in prompts]
-        codes, rows = _encode_pairs(examples, prompt_of_column, len(distinct))
+        present = examples.rows != ABSENT
+        pairs = (examples.rows * len(distinct) + prompt_of_column)[present]
+        codes, indices = np.unique(pairs, return_inverse=True)
+        rows = np.full_like(examples.rows, ABSENT)
+        rows[present] = indices
         content_ids, prompt_ids = np.divmod(codes, len(distinct))
         return replace(
             examples,
@@ -83,28 +87,6 @@ class ColumnPrompts:
             prompts=TextSelection(distinct, prompt_ids),
             content_ids=content_ids,
         )
-
-
-def _encode_pairs(
-    examples: Examples, prompt_of_column: list[int], num_prompts: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct codes text * `num_prompts` + prompt that occur, and rows of their indices."""
-    used = np.zeros(len(examples.texts) * num_prompts, np.bool_)
-    rows = np.full(examples.rows.shape, ABSENT, np.int64)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
-        texts = examples.rows[block]
-        present = texts != ABSENT
-        codes = (texts * num_prompts + prompt_of_column)[present]
-        used[codes] = True
-        rows[block][present] = codes
-
-    new_index = np.cumsum(used) - 1
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        codes = rows[start : start + _ROWS_AT_ONCE]
-        present = codes != ABSENT
-        codes[present] = new_index[codes[present]]
-    return np.flatnonzero(used), rows
 
 
 def run_prompts(

@@ -42,12 +42,12 @@ from aoe_train.objectives.objective_settings import (
     ObjectiveSettings,
 )
 from aoe_train.objectives.training_rows import Kind
-from aoe_train.settings.prompt_settings import PLACE
 from aoe_train.settings.run_settings import Author, MixSettings
 from aoe_train.settings.train_settings import (
     AUTO,
     DOMAIN,
     PAPERS,
+    PLACE,
     EncoderSettings,
     Purpose,
     TrainSettings,

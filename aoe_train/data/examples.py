@@ -22,18 +22,20 @@ from aoe_train.objectives.training_rows import (
 from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
-from pairkit.dataset.conflicts import (
+from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
+from pairkit.dataset.reading.columns import Meant
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.reader import read_rows, split_names
+from pairkit.dataset.records import (
+    BAD_ROWS,
+    NEGATIVES,
     PAIR,
     differs_from_first,
+    format_bad_rows,
+    join_bad_rows,
     label_scale,
     labels_differ,
 )
-from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
-from pairkit.dataset.negative_columns import NEGATIVES
-from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import BAD_ROWS, format_bad_rows, join_bad_rows
 from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
@@ -237,7 +239,7 @@ def resolve_conflicts(
         )
     say(f"{message}; {len(dropped):,} rows are left out")
     reading = replace(reading, conflicting_rows=len(dropped))
-    return replace(_without_rows(examples, dropped), reading=reading)
+    return replace(without_rows(examples, dropped), reading=reading)
 
 
 def _conflicting_labels(examples: Examples, scale: float) -> pl.DataFrame:
@@ -312,7 +314,7 @@ def _format_example(
     return f"{one!r} and {other!r} ({', '.join(sources)})"
 
 
-def _without_rows(examples: Examples, rows: np.ndarray) -> Examples:
+def without_rows(examples: Examples, rows: np.ndarray) -> Examples:
     """The examples without these rows and the texts that only they have."""
     kept = np.delete(examples.rows, rows, axis=0)
     labels = None if examples.labels is None else np.delete(examples.labels, rows)

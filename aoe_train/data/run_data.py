@@ -108,10 +108,7 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say) -> Data:
         return sources.small
     _check_sections(settings, sources)
     train = _read_training_data(sources, settings, say)
-    if sources.dev_data:
-        dev = _read_dev_data(sources, settings, train, say)
-    else:
-        dev = _read_validation_splits(sources, settings, say)
+    dev = _read_dev_data(sources, settings, train, say)
     chosen = settings.mix.dev
     if chosen is not None and chosen not in dev:
         remedy = (
@@ -148,50 +145,43 @@ def _read_dev_data(
     train: Mapping[str, Examples],
     say: Say,
 ) -> dict[str, Examples]:
-    """The given held-out rows; notes on labels of the training rows are not repeated."""
+    """The given held-out rows, or else the usable validation splits of the training data."""
+    is_given = bool(sources.dev_data)
     dev: dict[str, Examples] = {}
-    for name, source in sources.dev_data.items():
+    for name, source in (sources.dev_data or sources.data).items():
         with _named(name, sources, say) as say_named:
             splits = split_names(source)
-            held_out = ("validation", "test")
+            held_out = ("validation", "test") if is_given else ("validation",)
             split = next((each for each in held_out if each in splits), None)
+            if not is_given and (split is None or len(splits) == 1):
+                continue
             if split == "test" and len(splits) > 1:
                 say_named(f"{source_name(source)}: has no validation split, using test")
-            read = _reader(name, sources, settings, say_named)
-            rows = read(source, split=split, meant="rows")
+            read = _reader(name, sources, settings, say_named, held_out=is_given)
+            rows = read(source, split=split)
+            # Notes on labels of the training rows are not repeated.
             training_rows = train.get(name, next(iter(train.values())))
             _report_labels(rows, source, say_named, training_rows)
-            if reason := _not_scorable(rows):
+            reason = _not_scorable(rows)
+            if reason is None:
+                dev[name] = rows
+            elif is_given:
                 message = f"{reason}; give other --dev-data, or none"
                 raise DataError(message, path=source_name(source))
-            dev[name] = rows
-    return dev
-
-
-def _read_validation_splits(
-    sources: Sources, settings: TrainSettings, say: Say
-) -> dict[str, Examples]:
-    """The usable validation splits of the training data."""
-    dev: dict[str, Examples] = {}
-    for name, source in sources.data.items():
-        with _named(name, sources, say) as say_named:
-            splits = split_names(source)
-            if "validation" not in splits or len(splits) == 1:
-                continue
-            rows = _reader(name, sources, settings, say_named)(
-                source, split="validation"
-            )
-            if reason := _not_scorable(rows):
+            else:
                 say_named(
                     f"{source_name(source)}: its validation split is left out: {reason}"
                 )
-            else:
-                dev[name] = rows
     return dev
 
 
 def _reader(
-    name: str, sources: Sources, settings: TrainSettings, say: Say
+    name: str,
+    sources: Sources,
+    settings: TrainSettings,
+    say: Say,
+    *,
+    held_out: bool = False,
 ) -> Callable[..., Examples]:
     """A function that reads the rows of a dataset or dev set with its settings."""
     is_known = name in sources.data or name in settings.datasets
@@ -200,13 +190,13 @@ def _reader(
         name = next(iter(sources.data))
     own = settings.of(name)
     columns = settings.section(name).columns
-    means_texts = own.purpose or own.preset in ("simcse", "simcse-paper", DOMAIN)
+    learns_texts = own.purpose or own.preset in ("simcse", "simcse-paper", DOMAIN)
     return partial(
         read_examples,
         columns=sources.columns if columns is None else columns,
         rules=LabelRules(own.data.labels, own.data.label_range, own.data.bad_rows),
         conflicts=own.data.conflicts,
-        meant="texts" if means_texts else "rows",
+        meant="texts" if learns_texts and not held_out else "rows",
         say=say,
     )
 

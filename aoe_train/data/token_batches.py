@@ -1,28 +1,34 @@
-"""Grouping of rows into batches, and the tensors of a batch.
+"""Grouping of rows into batches, the mixture of several datasets, and the tensors of a batch.
 
-Each row occurs once per epoch, in batches that depend only on the seed and the epoch.
+A *pass* is one iteration over all batches of a dataset, in which each row occurs once. Its batches depend only
+on the seed and the number of the pass. `Mixture` orders the batches of all datasets, and decides how many of
+each an epoch has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import Sampler
 
+from aoe_train.data.defaults import epoch_passes
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import (
     ABSENT,
     NO_OUTPUTS,
-    Batch,
     Examples,
     TeacherOutputs,
+    distinct_texts,
 )
-from aoe_train.settings.run_settings import BatchSettings
+from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from pairkit.base.errors import ConfigError, DataError
 
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
+# Separates the order of datasets from the shuffling of rows, which has the same seed.
+_ORDER_STREAM = 1
 
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
@@ -96,7 +102,8 @@ class Batches:
         self.examples = examples
         self.copies = 2 if examples.kind == "single" and views else 1
         self.left_out = len(examples) % world
-        self._lengths = self.copies * examples.row_lengths(lengths)
+        counts = examples.token_counts(lengths, slice(None))
+        self._lengths = self.copies * counts.sum(axis=1)
         self._batch_size = batch_size
         self._strategy = settings.strategy
         self._seed = seed
@@ -172,8 +179,12 @@ def collate(
     teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     *,
     views: bool = True,
-) -> Batch:
-    """The tensors of a batch; a single text is encoded twice if the objective compares two `views` of it."""
+) -> dict[str, Any]:
+    """The tensors of a batch, which `PairModel.forward` takes; each distinct text is in it once.
+
+    A single text is encoded twice if the objective compares two `views` of it. `rows` are indices into the
+    batch's texts, or `ABSENT`; `texts` are content ids: equal ids are equal texts, on any rank.
+    """
     chosen = np.asarray(rows, dtype=np.int64)
     columns = examples.rows[chosen]
     if examples.kind == "single":
@@ -201,4 +212,179 @@ def collate(
     }
     if examples.labels is not None:
         batch["labels"] = torch.from_numpy(examples.labels[chosen])
-    return cast("Batch", batch)
+    return batch
+
+
+class Mixture(Sampler[list[int]]):
+    """Yields a rank's row numbers of each batch of an epoch; a batch has rows of one dataset.
+
+    Rows are numbered consecutively over all datasets. Every epoch has the same number of batches of each
+    dataset, `counts`. If these are not whole passes, the next epoch continues where this one stopped. An
+    epoch starts with the dataset of the largest batch, so that a lack of memory shows at once.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[Batches],
+        weights: Sequence[float],
+        mix: MixSettings,
+        *,
+        seed: int = 0,
+        world: int = 1,
+        rank: int | None = None,
+    ) -> None:
+        """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
+        self.batches = batches
+        self._is_round_robin = mix.order == "round-robin"
+        self._until = mix.until
+        self._seed = seed
+        self._world = world
+        self._rank = rank
+        self._epoch = 0
+        rows = [len(each.examples) for each in batches]
+        self.starts = np.cumsum([0, *rows])
+        lengths = [len(each) for each in batches]
+        sizes = lengths if self._is_round_robin else rows
+        counts = np.round(epoch_passes(mix, weights, sizes) * lengths)
+        self.counts = np.maximum(1, counts).astype(np.int64)
+        # The dataset of each batch, one dataset after the other.
+        self._unmixed = np.repeat(np.arange(len(batches)), self.counts)
+        most_tokens = [each.most_tokens() for each in batches]
+        self._largest = int(np.argmax(most_tokens))  # the dataset of the largest batch
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for rows in self.plan(self._epoch):
+            if self._rank is not None:
+                rows = np.split(rows, self._world)[self._rank]
+            yield rows.tolist()
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches of all ranks, each an int64 array of row numbers."""
+        numbers = range(len(self.batches))
+        upcoming = [self._batches_from(number, epoch) for number in numbers]
+        plan = []
+        for dataset in self.turns(epoch):
+            rows = next(upcoming[dataset])
+            plan.append(self.starts[dataset] + rows)
+        return plan
+
+    def turns(self, epoch: int) -> np.ndarray:
+        """The dataset of each batch of an epoch, int64 (batch,)."""
+        if self._is_round_robin:
+            datasets = self._in_rounds()
+        else:
+            random = np.random.default_rng([self._seed, epoch, _ORDER_STREAM])
+            datasets = random.permutation(self._unmixed)
+        first = int(np.argmax(datasets == self._largest))
+        datasets[[0, first]] = datasets[[first, 0]]
+        return datasets
+
+    def _in_rounds(self) -> np.ndarray:
+        """The dataset of each batch, in turns."""
+        datasets = self._unmixed
+        position = np.concatenate([np.arange(count) for count in self.counts])
+        # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
+        if self._until != "once":
+            position = (position + 0.5) / self.counts[datasets]
+        tie_break = (datasets - self._largest) % len(self.counts)
+        order = np.lexsort((tie_break, position))
+        return datasets[order]
+
+    def locate(self, rows: Sequence[int]) -> tuple[int, list[int]]:
+        """The dataset of a batch's rows, and their row numbers in it."""
+        dataset = int(np.searchsorted(self.starts, rows[0], side="right")) - 1
+        start = int(self.starts[dataset])
+        return dataset, [row - start for row in rows]
+
+    def rows_seen(self, epochs: int) -> int:
+        """Number of rows in this many epochs, including repeats."""
+        numbers = range(len(self.batches))
+        return sum(self._rows_seen(number, epochs) for number in numbers)
+
+    def epoch_share(self, dataset: int) -> dict[str, float]:
+        """The share of a dataset in the first epoch, for run.json."""
+        batches = self.batches[dataset]
+        count = int(self.counts[dataset])
+        seen = self._rows_seen(dataset, 1)
+        whole_pass = batches.rows_seen(1)
+        return {
+            "batches": count,
+            "passes": round(count / len(batches), 4),
+            "rows_seen": seen,
+            "rows_repeated": max(0, seen - whole_pass),
+            "rows_waiting": max(0, whole_pass - seen),
+        }
+
+    def _rows_seen(self, dataset: int, epochs: int) -> int:
+        """Number of rows of one dataset, in whole passes and a part of one."""
+        batches = self.batches[dataset]
+        count = epochs * int(self.counts[dataset])
+        passes, rest = divmod(count, len(batches))
+        rows = batches.rows_seen(passes)
+        if rest:
+            rows += sum(len(batch) for batch in batches.plan(passes)[:rest])
+        return rows
+
+    def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
+        """A dataset's batches from the start of an epoch, pass after pass."""
+        batches = self.batches[dataset]
+        count = epoch * int(self.counts[dataset])
+        number, start = divmod(count, len(batches))
+        while True:
+            yield from batches.plan(number)[start:]
+            number += 1
+            start = 0
+
+
+def format_epoch_share(share: Mapping[str, float]) -> str:
+    """Format the counts of `Mixture.epoch_share`."""
+    batches = f"{share['batches']:,} batches an epoch, "
+    if share["rows_repeated"]:
+        return f"{batches}{share['passes']:.4g} times each row ({share['rows_repeated']:,} rows repeat)"
+    if share["rows_waiting"]:
+        return f"{batches}{share['rows_seen']:,} rows ({share['rows_waiting']:,} wait for a later epoch)"
+    return f"{batches}each row once"
+
+
+def count_tokens(
+    mixture: Mixture, stores: Sequence[TokenStore], rows: Sequence[int]
+) -> int:
+    """Number of tokens of a batch, in which a single text can occur twice."""
+    dataset, numbers = mixture.locate(rows)
+    batches = mixture.batches[dataset]
+    texts = distinct_texts(batches.examples.rows[numbers])
+    return batches.copies * int(stores[dataset].lengths[texts].sum())
+
+
+def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
+    """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
+    plan = mixture.plan(0)
+    tokens = []
+    unpadded = 0
+    padded = 0
+    for rows in plan:
+        dataset, numbers = mixture.locate(rows.tolist())
+        batches = mixture.batches[dataset]
+        lengths = stores[dataset].lengths
+        tokens.append(count_tokens(mixture, stores, rows.tolist()))
+        # Each column padded to its longest text, where repeated texts count each time.
+        counts = batches.examples.token_counts(lengths, numbers)
+        unpadded += int(counts.sum())
+        width = int(counts.max(axis=0).sum())
+        padded += width * len(counts)
+    return {
+        "steps": len(plan),
+        "rows_mean": float(np.mean([len(rows) for rows in plan])),
+        "tokens_mean": float(np.mean(tokens)),
+        "tokens_max": max(tokens),
+        "padding_share": float(1 - unpadded / padded),
+        "left_out": sum(batches.left_out for batches in mixture.batches),
+        "truncated_texts": sum(store.truncated for store in stores),
+    }

@@ -307,7 +307,7 @@ def cached_vectors(
     if not path.is_file() or read_record(path) is None:
         import polars as pl  # slow to import, and a command doesn't need it
 
-        from pairkit.dataset.parquet import write_parquet
+        from pairkit.dataset.table_files import write_parquet
 
         encoder = load()
         with write_errors(folder):

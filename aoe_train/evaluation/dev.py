@@ -22,9 +22,15 @@ from aoe_train.evaluation.overlap import (
 )
 from aoe_train.evaluation.pair_metrics import Correlation, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
-from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
-from aoe_train.evaluation.tasks import Encode, TaskVectors
+from aoe_train.evaluation.tasks import (
+    Encode,
+    MeanMetrics,
+    Metrics,
+    Resampling,
+    TaskVectors,
+    compare,
+)
 from aoe_train.model.model_folder import add_texts
 from aoe_train.model.similarity import pair_similarities
 from pairkit.base.errors import ConfigError, DataError

@@ -19,9 +19,9 @@ from aoe_train.evaluation.duplicates import (
 from aoe_train.evaluation.pair_task import PairSource
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.records import ROW
 
 _ALIASES = {
     "id": ("id", "number", "key"),
@@ -221,11 +221,8 @@ def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
             path=where,
         )
     ids = column.cast(pl.String)
-    missing = (ids.is_null() | (ids == "")).arg_true()
-    if len(missing):
-        raise DataError(
-            f"no {name}; expected an id", path=where, row=frame[ROW][missing[0]]
-        )
+    for row in frame[ROW].filter(ids.is_null() | (ids == "")):
+        raise DataError(f"no {name}; expected an id", path=where, row=row)
     return ids
 
 
@@ -234,12 +231,8 @@ def _labels(frame: pl.DataFrame, where: str) -> list[bool]:
     if "label" not in frame.columns:
         return [True] * frame.height
     labels = frame["label"].cast(pl.Float64, strict=False)
-    invalid = (~labels.is_in([0.0, 1.0]).fill_null(value=False)).arg_true()
-    if len(invalid):
-        value = one_line(str(frame["label"][invalid[0]]), 60)
-        raise DataError(
-            f"label is {value!r}; expected 0 or 1",
-            path=where,
-            row=frame[ROW][invalid[0]],
-        )
+    is_valid = labels.is_in([0.0, 1.0]).fill_null(value=False)
+    for row, label in frame.filter(~is_valid).select(ROW, "label").iter_rows():
+        value = one_line(str(label), 60)
+        raise DataError(f"label is {value!r}; expected 0 or 1", path=where, row=row)
     return (labels == 1).to_list()

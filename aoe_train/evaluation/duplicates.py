@@ -8,28 +8,26 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy import ndarray
 
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
-from aoe_train.evaluation.resample import (
+from aoe_train.evaluation.scores import EvaluatedModel, Score
+from aoe_train.evaluation.tasks import (
     MeanMetrics,
     Resampling,
-    compare,
-    select_examples,
-)
-from aoe_train.evaluation.score import EvaluatedModel, Score
-from aoe_train.evaluation.tasks import (
     TaskMetrics,
     TaskVectors,
     comparable_vectors,
+    compare,
+    select_examples,
     summarise,
 )
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
@@ -294,7 +292,12 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
     for number, query in enumerate(queries):
         ranking = scores(query)
         (first_rank[number],) = first_ranks(query, [ranking])
-        precision[number] = _average_precision(query, ranking)
+        # Targets and relatives are ranked after negatives of equal score.
+        negatives = ranking[_is_negative(query)]
+        positives = -np.sort(-ranking[[*query.targets, *query.relatives]])
+        hits = np.arange(1, len(positives) + 1)
+        before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
+        precision[number] = (hits / (before + hits)).mean()
     outcomes = {
         f"recall@{depth}": (first_rank <= depth).astype(float) for depth in DEPTHS
     }
@@ -312,15 +315,6 @@ def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     return np.array(ranks)
 
 
-def _average_precision(query: DuplicateQuery, scores: ndarray) -> float:
-    """Average precision over targets and relatives, after negatives of equal score."""
-    negatives = scores[_is_negative(query)]
-    positives = -np.sort(-scores[[*query.targets, *query.relatives]])
-    hits = np.arange(1, len(positives) + 1)
-    before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
-    return float((hits / (before + hits)).mean())
-
-
 def _is_negative(query: DuplicateQuery) -> ndarray:
     """Which candidates are outside the query's duplicate group: (candidate,)."""
     negative = np.ones(query.candidates, bool)
@@ -333,64 +327,54 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
 def score_rows(
     task: DuplicatesTask,
     models: Iterable[EvaluatedModel],
-    *,
     resamples: Resampling,
     show: Listener,
 ) -> dict[str, Score]:
-    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
+    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`.
+
+    Each ranking is compared with those that it should beat; models also with the first one.
+    """
     measured: dict[str, TaskMetrics] = {}
     rows: dict[str, Score] = {}
-    for ranking in _rankings(task, models, show):
+
+    def add(
+        name: str,
+        metrics: TaskMetrics,
+        others: Sequence[str],
+        overlap: Overlap | None = None,
+        weight: float | None = None,
+    ) -> None:
         over = {}
-        whole = ranking.metrics.whole
         if resamples.number:
-            for other in ranking.compared_with:
-                over[other] = compare(whole, measured[other].whole, resamples)
-        measured[ranking.name] = ranking.metrics
-        result = summarise(ranking.metrics, resamples)
-        rows[ranking.name] = Score(
-            result, ranking.trained_on, over=over, weight=ranking.weight
-        )
-    return rows
+            for other in others:
+                rival = measured[other].whole
+                over[other] = compare(metrics.whole, rival, resamples)
+        measured[name] = metrics
+        result = summarise(metrics, resamples)
+        rows[name] = Score(result, overlap, over=over, weight=weight)
 
-
-class _Ranking(NamedTuple):
-    """The metrics of a ranking, and the names of earlier ones that it should beat."""
-
-    name: str
-    metrics: TaskMetrics
-    compared_with: Sequence[str]
-    trained_on: Overlap | None = None
-    weight: float | None = None
-
-
-def _rankings(
-    task: DuplicatesTask, models: Iterable[EvaluatedModel], show: Listener
-) -> Iterator[_Ranking]:
-    """Rankings by words, then by each model and by both; models are also compared with the first one."""
-    bm25 = BASELINES["bm25"]
     for words, baseline in BASELINES.items():
         with stage(f"rank by {baseline}", show):
-            metrics = task.ranked(task.by_words(words))
-        yield _Ranking(baseline, metrics, [] if baseline == bm25 else [bm25])
+            add(baseline, task.ranked(task.by_words(words)), [*rows])
     first_model: list[str] = []
     for model in models:
         name = model.name
-        trained_on = model.overlaps.get(task.name)
-        encode = model.embedder.encode
-        similarity = model.embedder.similarity
-        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
+        overlap = model.overlaps.get(task.name)
+        embedder = model.embedder
+        vectors = TaskVectors(
+            embedder.encode, [task.texts], similarity=embedder.similarity
+        )
         with stage(f"rank by {name}", show):
             by_vectors = task.by_vectors(vectors)
-            metrics = task.ranked(by_vectors)
-            yield _Ranking(name, metrics, [bm25, *first_model], trained_on)
+            others = [BASELINES["bm25"], *first_model]
+            add(name, task.ranked(by_vectors), others, overlap)
             for words, baseline in BASELINES.items():
                 weight = task.chosen_weight(by_vectors, words)
                 if weight is None:
                     weight = WEIGHTS[words]
-                metrics = task.by_both(by_vectors, words, weight)
+                both = task.by_both(by_vectors, words, weight)
                 others = [baseline, name]
                 others += [f"{first} + {baseline}" for first in first_model]
-                both = f"{name} + {baseline}"
-                yield _Ranking(both, metrics, others, trained_on, weight)
+                add(f"{name} + {baseline}", both, others, overlap, weight)
         first_model = first_model or [name]
+    return rows

@@ -19,26 +19,23 @@ from aoe_train.encoding.embedders.embedder import (
     in_sizes,
 )
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
-from aoe_train.evaluation.overlap import Overlap, overlap, training_hashes
-from aoe_train.evaluation.resample import Resampling
-from aoe_train.evaluation.score import (
+from aoe_train.evaluation.overlap import overlap, training_hashes
+from aoe_train.evaluation.scores import (
     EvaluatedModel,
+    Evaluation,
     Score,
     Scoring,
     score_candidates,
 )
-from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
-from aoe_train.evaluation.tasks import EvaluationTask
+from aoe_train.evaluation.tasks import EvaluationTask, Resampling
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
 from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import base_name
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.train_settings import EncodingPrecision, Purpose
@@ -138,15 +135,10 @@ def evaluate_models(
         return _judged_candidates(tasks, resampling)
 
     opener = _Opener(request, tasks.tasks, show, say)
-    keeps_vectors = request.sizes is None and purpose is None
     first_task = tasks.tasks[0]
-    if (
-        isinstance(first_task, DuplicatesTask)
-        and keeps_vectors
-        and request.against is None
-    ):
-        models = opener.models()
-        rows = score_rows(first_task, models, resamples=resampling, show=show)
+    changes = (request.sizes, purpose, request.against)
+    if isinstance(first_task, DuplicatesTask) and not any(changes):
+        rows = score_rows(first_task, opener.models(), resampling, show)
         rankings = {name: {first_task.name: row} for name, row in rows.items()}
         return Evaluation(TRACKER, rankings, _resampling=resampling, _rankings=True)
 
@@ -217,8 +209,7 @@ class _Opener(NamedTuple):
         depths = [None] if request.sizes is None else request.sizes.layers
         names = set[str]()
         for source in request.models:
-            trained = None if request.endpoint else training_hashes(source)
-            overlaps = None
+            model = None
             for layers in depths:
                 embedder = self._open(source, request.endpoint, layers)
                 if request.prompt is not None or request.prompt_name is not None:
@@ -227,15 +218,14 @@ class _Opener(NamedTuple):
                         prompt=request.prompt,
                         prompt_name=request.prompt_name,
                     )
-                name = self._name(source, embedder)
-                if overlaps is None:
-                    if name in names:
+                if model is None:
+                    model = self._evaluated(source, embedder, request.endpoint)
+                    if model.name in names:
                         raise ConfigError(
-                            f"--model: several are named {name}; give each its own name"
+                            f"--model: several are named {model.name}; give each its own name"
                         )
-                    names.add(name)
-                    overlaps = self._overlaps(name, trained)
-                yield EvaluatedModel(name, embedder, trained, overlaps, layers)
+                    names.add(model.name)
+                yield model._replace(embedder=embedder, layers=layers)
 
     def rival(self) -> EvaluatedModel | None:
         """The model to compare with, if there is one."""
@@ -243,16 +233,7 @@ class _Opener(NamedTuple):
         if source is None:
             return None
         server = self.request.against_endpoint
-        embedder = self._open(source, server)
-        name = self._name(source, embedder)
-        trained = None if server else training_hashes(source)
-        return EvaluatedModel(name, embedder, trained, self._overlaps(name, trained))
-
-    def _name(self, source: Model, embedder: Embedder) -> str:
-        """The name of a model in tables."""
-        if self.request.names_in_full and isinstance(source, str | Path):
-            return str(source)
-        return embedder.name
+        return self._evaluated(source, self._open(source, server), server)
 
     def _open(
         self, source: Model, server: Endpoint | None, layers: int | None = None
@@ -269,12 +250,18 @@ class _Opener(NamedTuple):
                 model, store=self.request.cache, show=self.show, say=self.say
             )
 
-    def _overlaps(self, model: str, trained: np.ndarray | None) -> dict[str, Overlap]:
-        """The overlap of each task with training texts, with warnings; empty if these are unknown."""
-        if trained is None:
-            return {}
-        overlaps = {task.name: overlap(task, trained) for task in self.tasks}
+    def _evaluated(
+        self, source: Model, embedder: Embedder, server: Endpoint | None
+    ) -> EvaluatedModel:
+        """A model with its name, its training texts if known, and their overlap with each task."""
+        name = embedder.name
+        if self.request.names_in_full and isinstance(source, str | Path):
+            name = str(source)
+        trained = None if server else training_hashes(source)
+        overlaps = {}
+        if trained is not None:
+            overlaps = {task.name: overlap(task, trained) for task in self.tasks}
         for task, shared in overlaps.items():
             if shared.texts:
-                self.say(f"warning: {task}: {model} was {shared}")
-        return overlaps
+                self.say(f"warning: {task}: {name} was {shared}")
+        return EvaluatedModel(name, embedder, trained, overlaps)

@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.evaluation.corpus_task import NDCG
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
-from aoe_train.evaluation.resample import (
+from aoe_train.evaluation.search_results import MAP, MRR, NDCG, SearchMetrics
+from aoe_train.evaluation.tasks import (
     Comparison,
     Interval,
     MeanMetrics,
@@ -31,7 +31,6 @@ from aoe_train.evaluation.resample import (
     intervals,
     select_examples,
 )
-from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 
 Verdict = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
@@ -48,6 +47,7 @@ _NAMES = {
 # What a metric is a mean over; others are means over queries.
 _EXAMPLES = {"roc_auc": "pairs", "spearman": "pairs", MAP: "texts"}
 TOO_FEW = "too few to tell"
+_LEVEL = Resampling.level
 # The comparison of two models that rank pairs equally in all resamples.
 EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)
 
@@ -61,6 +61,7 @@ class Gain:
         before: The other model's metric.
         after: The model's metric.
         ahead: The difference with its interval; for a `share` of the queries, that over all queries.
+        level: The level of this interval: 0.95, or higher if the intervals of several gains hold together.
         reliability: The factor of `reliability`; 1 for certain labels.
         pairs: Number of compared pairs, or of queries.
         rarer: Number of pairs with the rarer label, or of queries on which the models' metrics differ.
@@ -79,6 +80,7 @@ class Gain:
     share: float | None = None
     trained_rows: int = 0
     is_judged: bool = True
+    level: float = _LEVEL
 
     @property
     def word(self) -> Verdict:
@@ -93,6 +95,11 @@ class Gain:
         if self.ahead.interval.low > 0:
             return "better"
         return "worse" if self.ahead.interval.high < 0 else "inconclusive"
+
+    @property
+    def level_note(self) -> str:
+        """The level of the interval, unless it is 95 %."""
+        return f"; {100 * self.level:.1f} %" if self.level > _LEVEL else ""
 
     def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
@@ -111,6 +118,8 @@ class Gain:
             values["share"] = self.share
         if self.trained_rows:
             values["trained_rows"] = self.trained_rows
+        if self.level > _LEVEL:
+            values["level"] = self.level
         return values
 
     @classmethod
@@ -128,6 +137,7 @@ class Gain:
             rarer=stored["rarer"],
             share=stored.get("share"),
             trained_rows=stored.get("trained_rows", 0),
+            level=stored.get("level", _LEVEL),
             is_judged=stored["verdict"] != "not judged",
         )
 
@@ -137,7 +147,8 @@ class Gain:
         low, high = (100 * bound for bound in self.ahead.interval)
         name = _NAMES.get(self.metric, self.metric)
         change = f"{name} {100 * self.before:.2f} -> {100 * self.after:.2f}"
-        gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
+        bounds = f"[{low:.2f}, {high:.2f}{self.level_note}]"
+        gained = f"{100 * self.ahead.difference:+.2f} {bounds}"
         limits = ""
         if self.trained_rows:
             limits += f", without {self.trained_rows:,} trained on"
@@ -185,28 +196,29 @@ def gain(
 
 def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     """The gain on all examples; None if the metric is undefined, or the labels are too uncertain."""
-    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
-        return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
-    scores = model.scores()
-    if metric not in scores:
-        return None
-    ours = _with_uncertain_labels(model)
-    theirs = _with_uncertain_labels(rival)
+    rarer = model.rarer_label() if isinstance(model, Binary) else model.n
     factor = 1.0
-    if isinstance(ours, UncertainLabels):
-        factor = reliability(ours.labels, np.ones((1, ours.n))).item()
-        if np.isnan(factor):
+    share = None
+    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
+        metric = next(iter(model.outcomes))
+        share = model.share
+        differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
+        rarer = int(np.count_nonzero(differences))
+        ahead = _over_all_queries(metric, differences, share, resamples)
+    else:
+        ours = _with_uncertain_labels(model)
+        if isinstance(ours, UncertainLabels):
+            factor = reliability(ours.labels, np.ones((1, ours.n))).item()
+        if metric not in model.scores() or np.isnan(factor):
             return None
-    return Gain(
-        metric=metric,
-        before=rival.scores()[metric],
-        after=scores[metric],
-        ahead=compare(ours, theirs, resamples).get(metric, EVEN),
-        reliability=factor,
-        pairs=model.n,
-        rarer=model.rarer_label() if isinstance(model, Binary) else model.n,
-    )
+        compared = compare(ours, _with_uncertain_labels(rival), resamples)
+        ahead = compared.get(metric, EVEN)
+    before = rival.scores()[metric]
+    after = model.scores()[metric]
+    n = model.n
+    level = resamples.level
+    return Gain(metric, before, after, ahead, factor, n, rarer, share, level=level)
 
 
 def _with_uncertain_labels(metrics: Metrics) -> Metrics:
@@ -219,25 +231,13 @@ def _with_uncertain_labels(metrics: Metrics) -> Metrics:
     return UncertainLabels(metrics.cosines, probabilities)
 
 
-def _search_gain(
-    model: SearchMetrics, rival: SearchMetrics, resamples: Resampling
-) -> Gain:
+def _over_all_queries(
+    metric: str, differences: ndarray, share: float | None, resamples: Resampling
+) -> Comparison:
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
-    metric = next(iter(model.outcomes))
-    differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
-    share = 1 if model.share is None else model.share
-    over_all = MeanMetrics({metric: differences * share})
+    over_all = MeanMetrics({metric: differences * (1 if share is None else share)})
     interval = intervals(over_all, resamples)[metric]
-    return Gain(
-        metric=metric,
-        before=rival.scores()[metric],
-        after=model.scores()[metric],
-        ahead=Comparison(over_all.scores()[metric], interval, float("nan")),
-        reliability=1.0,
-        pairs=model.n,
-        rarer=int(np.count_nonzero(differences)),
-        share=model.share,
-    )
+    return Comparison(over_all.scores()[metric], interval, float("nan"))
 
 
 @dataclass(frozen=True)

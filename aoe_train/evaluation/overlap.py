@@ -150,10 +150,9 @@ def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
 
 def _text_hashes(texts: Iterable[str]) -> ndarray:
     """A hash of each text without differences of letter case and white space: uint64 (text,)."""
-    return np.fromiter(map(_text_hash, texts), np.uint64)
-
-
-def _text_hash(text: str) -> int:
-    folded = " ".join(text.casefold().split())
-    encoded = folded.encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
+    hashes = []
+    for text in texts:
+        folded = " ".join(text.casefold().split())
+        encoded = folded.encode(errors="surrogatepass")
+        hashes.append(hashlib.blake2b(encoded, digest_size=8).digest())
+    return np.frombuffer(b"".join(hashes), "<u8").astype(np.uint64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.evaluation.resample import Metrics
+from aoe_train.evaluation.tasks import Metrics
 from aoe_train.model.similarity import ROUNDING
 from pairkit.base.errors import DataError
 

@@ -20,18 +20,17 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.resample import Metrics
-from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
+from aoe_train.evaluation.tasks import Metrics, Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import base_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
-from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_pairs, split_names
 from pairkit.dataset.reading.tables import has_header, is_table
+from pairkit.dataset.records import FILE, ROW
 from pairkit.similarity.measures import estimated_tokens
 
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
@@ -229,9 +228,15 @@ class PairSource(NamedTuple):
         Says which one it chose; raises ConfigError if a split was requested of a source without splits.
         """
         where = source_name(self.source)
-        if self._is_whole:
+        if isinstance(self.source, str | Path):
+            kind = "file"
+            path = Path(self.source)
+            is_whole = path.is_file() or (is_table(path) and not path.is_dir())
+        else:
+            kind = "table"
+            is_whole = split_names(self.source) == ["train"]
+        if is_whole:
             if self.split is not None:
-                kind = "file" if isinstance(self.source, str | Path) else "table"
                 raise ConfigError(f"{where}: a {kind} has no splits; leave --split out")
             return None
         names = split_names(self.source)
@@ -245,14 +250,6 @@ class PairSource(NamedTuple):
         if names[0] not in ("test", "validation"):
             say(f"{where}: using its only split, {names[0]}")
         return names[0]
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the source is one file or table without splits."""
-        if isinstance(self.source, str | Path):
-            path = Path(self.source)
-            return path.is_file() or (is_table(path) and not path.is_dir())
-        return split_names(self.source) == ["train"]
 
 
 def _file_and_row(frame: pl.DataFrame, number: int) -> str:

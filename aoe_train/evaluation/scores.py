@@ -1,28 +1,218 @@
-"""The result of `evaluate`: scores by model and task, as tables, JSON and a data frame."""
+"""Scores models on tasks; the result of `evaluate` as tables, JSON and a data frame."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aoe_train.encoding.embedders.embedder import VectorSize
-from aoe_train.evaluation.gain import Gain
-from aoe_train.evaluation.plots import cosine_plots, gain_plots
-from aoe_train.evaluation.resample import Comparison, Interval, Resampling
-from aoe_train.evaluation.score import Score
-from aoe_train.evaluation.tasks import Result, defined
-from pairkit.base.cli.result_table import Cell, Printed, ResultTable, escape
-from pairkit.dataset.making import dataset_card as card
+import numpy as np
+from numpy import ndarray
+
+from aoe_train.encoding.embedders.embedder import Embedder, VectorSize
+from aoe_train.evaluation.gain import Gain, gain
+from aoe_train.evaluation.overlap import Overlap, trained_examples
+from aoe_train.evaluation.score_tables import (
+    by_size,
+    comparisons,
+    cosine_plots,
+    figures,
+    gain_plots,
+    improvements,
+    rankings,
+    side_by_side,
+    size_fields,
+)
+from aoe_train.evaluation.search_results import SearchTask
+from aoe_train.evaluation.tasks import (
+    Comparison,
+    EvaluationTask,
+    Metrics,
+    Resampling,
+    Result,
+    TaskMetrics,
+    TaskVectors,
+    compare,
+    defined,
+    summarise,
+)
+from aoe_train.settings.train_settings import Purpose
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.result_table import Printed, ResultTable, escape
+from pairkit.base.errors import DataError
+from pairkit.dataset.making import dataset_folder as card
 from pairkit.reports.page import html_page
 
 if TYPE_CHECKING:
     import polars as pl
 
-Scores = Mapping[str, Score]
-_MAX_COLUMNS = 3  # metrics with intervals in one row
+
+@dataclass(frozen=True)
+class Score:
+    """A model's result on one task; `rival` and `over` are other models and rankings."""
+
+    result: Result
+    overlap: Overlap | None = None
+    rival: Result | None = None
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
+    weight: float | None = None
+    gain: Gain | None = None
+    # The metrics of the model and of its rival, for plots.
+    metrics: Sequence[Metrics] = field(default=(), compare=False, repr=False)
+
+    @property
+    def has_leak(self) -> bool:
+        """Whether the model was trained on some of the task's texts."""
+        return self.overlap is not None and self.overlap.texts > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
+        values = self.result.to_dict() | {
+            "overlap": self.overlap and asdict(self.overlap)
+        }
+        if self.weight is not None:
+            values["weight"] = self.weight
+        if self.over:
+            values["over"] = {}
+            for row, comparisons in self.over.items():
+                values["over"][row] = {
+                    metric: ahead.to_dict() for metric, ahead in comparisons.items()
+                }
+        if self.rival is None:
+            return values
+        against = {}
+        for metric in self.result.scores:
+            against[metric] = {"value": defined(self.rival.scores[metric])}
+            if metric in self.comparisons:
+                against[metric] |= self.comparisons[metric].to_dict()
+        values["against"] = against
+        if self.gain:
+            values["gain"] = self.gain.to_dict()
+        return values
+
+
+class EvaluatedModel(NamedTuple):
+    """A model to score, and its name in tables."""
+
+    name: str
+    embedder: Embedder
+    # Hashes of its training texts, if they are known, and their overlap with each task.
+    trained: ndarray | None
+    overlaps: Mapping[str, Overlap]
+    layers: int | None = None
+
+
+class Scoring(NamedTuple):
+    """How models are scored on tasks; with `gains` also whether one should replace the other."""
+
+    tasks: Sequence[EvaluationTask]
+    resampling: Resampling
+    purpose: Purpose | None
+    gains: bool
+    show: Listener
+
+    def score(
+        self, model: EvaluatedModel, rival: EvaluatedModel | None
+    ) -> dict[str, Score]:
+        """Encode the texts of all tasks, and score a model on each task, by name."""
+        ours = self._measure(model.embedder)
+        theirs = {} if rival is None else self._measure(rival.embedder)
+        trained = [each.trained for each in (model, rival) if each is not None]
+        known = [hashes for hashes in trained if hashes is not None]
+        training_hashes = np.concatenate([np.empty(0, np.uint64), *known])
+        scores = {}
+        for task in self._with_progress("resample"):
+            metrics = ours[task.name]
+            rival_metrics = theirs.get(task.name)
+            measured = None
+            if self.gains and rival_metrics and self.resampling.number:
+                seen = trained_examples(task, training_hashes)
+                measured = gain(
+                    metrics.whole, rival_metrics.whole, self.resampling, seen
+                )
+            scores[task.name] = _score_of(
+                metrics,
+                rival_metrics,
+                model.overlaps.get(task.name),
+                measured,
+                self.resampling,
+            )
+        return scores
+
+    def _measure(self, embedder: Embedder) -> dict[str, TaskMetrics]:
+        """Encode the texts of all tasks once, and measure a model on each task."""
+        vectors = TaskVectors(
+            embedder.encode,
+            [task.texts for task in self.tasks],
+            separator=embedder.separator,
+            similarity=embedder.similarity,
+            prompts=embedder.prompts,
+        )
+        by_task = {}
+        for task in self._with_progress("score"):
+            searched = vectors
+            if self.purpose is not None:
+                searched = vectors.among(task.texts, self.purpose)
+            metrics = task.measure(searched)
+            if isinstance(metrics, Metrics):
+                metrics = TaskMetrics(metrics)
+            by_task[task.name] = metrics
+        return by_task
+
+    def _with_progress(self, stage: str) -> Iterator[EvaluationTask]:
+        total = len(self.tasks)
+        for done, task in enumerate(self.tasks):
+            self.show(Progress(stage, done, total, task.name))
+            yield task
+        self.show(Progress(stage, total, total, ended=True))
+
+
+def score_candidates(
+    task: SearchTask, resamples: Resampling
+) -> dict[str, dict[str, Score]]:
+    """Score each candidate of a sheet of judged results, and its gain over the first one."""
+    metrics = {
+        name: TaskMetrics(task.metrics(ranks)) for name, ranks in task.ranks.items()
+    }
+    if len(metrics) < 2:
+        raise DataError(
+            "has no candidates to compare; sample again with this version's `aoe sample-pairs --queries`, or"
+            " give --model and --against",
+            path=task.name,
+        )
+    first = next(iter(metrics.values()))
+    for_all = resamples.for_several(len(metrics) - 1)
+    scores = {}
+    for name, candidate_metrics in metrics.items():
+        rival = None if candidate_metrics is first else first
+        measured = None
+        if rival is not None and resamples.number:
+            measured = gain(candidate_metrics.whole, rival.whole, for_all)
+        scored = _score_of(candidate_metrics, rival, None, measured, resamples)
+        scores[name] = {task.name: scored}
+    return scores
+
+
+def _score_of(
+    ours: TaskMetrics,
+    theirs: TaskMetrics | None,
+    trained_on: Overlap | None,
+    measured: Gain | None,
+    resamples: Resampling,
+) -> Score:
+    """The score of a task, compared with a rival if there is one."""
+    result = summarise(ours, resamples)
+    if theirs is None:
+        return Score(result, trained_on, metrics=[ours.whole])
+    return Score(
+        result,
+        trained_on,
+        rival=summarise(theirs),
+        comparisons=compare(ours.whole, theirs.whole, resamples),
+        gain=measured,
+        metrics=[ours.whole, theirs.whole],
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +228,7 @@ class Evaluation(Printed):
     """
 
     suite: str
-    scores: Mapping[str, Scores]
+    scores: Mapping[str, Mapping[str, Score]]
     missing: Mapping[str, str] = field(default_factory=dict)
     against: str | None = None
     sizes: Mapping[str, VectorSize] = field(default_factory=dict)
@@ -51,9 +241,18 @@ class Evaluation(Printed):
         Args:
             subsets: Include the parts of each task.
         """
-        if self._rankings:
-            return self._ranked(subsets=subsets)
         title = f"{self.suite}, times 100"
+        if self._rankings:  # `scores` has rankings instead of models
+            (task,) = next(iter(self.scores.values()))
+            ranked = {name: by_task[task] for name, by_task in self.scores.items()}
+            title = f"{task}: duplicates found, times 100"
+            tables = [rankings(ranked, title, subsets=subsets)]
+            if self._resampling.number:
+                title = (
+                    f"{task}: difference times 100, with 95 % intervals over queries"
+                )
+                tables.append(improvements(ranked, title))
+            return tables
         if self.sizes:
             return [by_size(self.scores, self.sizes, title)]
         if len(self.scores) > 1:
@@ -110,7 +309,7 @@ class Evaluation(Printed):
             by_model[model] = {task: score.to_dict() for task, score in scores.items()}
         if self.sizes:
             sizes = [
-                {**_size_fields(self.sizes[key]), "tasks": tasks}
+                {**size_fields(self.sizes[key]), "tasks": tasks}
                 for key, tasks in by_model.items()
             ]
             return {"sizes": sizes}
@@ -141,7 +340,7 @@ class Evaluation(Printed):
         if not self.sizes:
             return frame
         sizes = pl.DataFrame(
-            [{"key": key, **_size_fields(size)} for key, size in self.sizes.items()]
+            [{"key": key, **size_fields(size)} for key, size in self.sizes.items()]
         )
         return frame.rename({"model": "key"}).join(sizes, on="key").drop("key")
 
@@ -159,7 +358,7 @@ class Evaluation(Printed):
         leaks = [
             f"- {task}: {model} was {score.overlap}"
             for model, task, score in self._scores_by_task()
-            if _has_leak(score)
+            if score.has_leak
         ]
         if leaks:
             paragraphs.append("\n".join(leaks))
@@ -188,245 +387,3 @@ class Evaluation(Printed):
             "Cosines": "" if self.sizes else cosine_plots(self.scores, self.against),
         }
         return html_page("aoe evaluate", "Evaluation", name, sections, "")
-
-    def _ranked(self, *, subsets: bool) -> list[ResultTable]:
-        """The tables of the suite tracker, in which `scores` has rankings instead of models."""
-        (task,) = next(iter(self.scores.values()))
-        scores = {ranking: by_task[task] for ranking, by_task in self.scores.items()}
-        tables = [
-            rankings(scores, f"{task}: duplicates found, times 100", subsets=subsets)
-        ]
-        if self._resampling.number:
-            title = f"{task}: difference times 100, with 95 % intervals over queries"
-            tables.append(ahead(scores, title))
-        return tables
-
-
-def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
-    """A model's scores: a row for each task, or for each task and metric if there are many metrics."""
-    metrics = _metrics(scores)
-    is_wide = len(metrics) <= _MAX_COLUMNS
-    has_leak = any(map(_has_leak, scores.values()))
-
-    headings = ["task", "metric", "figure", "n"]
-    if is_wide:
-        headings = ["task", *metrics, "n"]
-    if has_leak:
-        headings.append("trained on")
-    table = _result_table(title, headings)
-
-    for name, score in scores.items():
-        for label, result in _with_parts(name, score, subsets=subsets):
-            last: list[Cell] = [result.n]
-            if has_leak:
-                last.append(_trained_share(score) if label == name else "")
-            if is_wide:
-                cells = [_cell(result, metric) for metric in metrics]
-                table.add_row(label, *cells, *last)
-                continue
-            for metric in result.scores:
-                cell = _cell(result, metric)
-                table.add_row(label, _metric_label(metric), cell, *last)
-
-    if is_wide and len(scores) > 1:
-        means = mean_figures(scores)
-        cells = [_times_100(means.get(metric)) for metric in metrics]
-        empty = [""] * (len(headings) - 1 - len(cells))
-        table.add_row(f"mean of {len(scores)}", *cells, *empty)
-    return table
-
-
-def comparisons(
-    scores: Scores,
-    model: str,
-    rival: str,
-    title: str,
-) -> ResultTable:
-    """The differences between a model and its rival."""
-    table = _result_table(title, ["task", "metric", model, rival, "difference", "p"])
-    for name, score in scores.items():
-        if score.rival is None:
-            continue
-        for metric, value in score.result.scores.items():
-            comparison = score.comparisons.get(metric)
-            table.add_row(
-                name,
-                _metric_label(metric),
-                _times_100(value),
-                _times_100(score.rival.scores.get(metric)),
-                _difference(comparison),
-                None if comparison is None else f"{comparison.p:.3f}",
-            )
-    return table
-
-
-def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
-    """Several models: a row for each, with the first metric of each task; of one task several metrics."""
-    tasks = next(iter(scores.values()))
-    columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
-    gains = {}
-    for model, by_task in scores.items():
-        gains[model] = [score.gain for score in by_task.values() if score.gain]
-
-    headings = ["model", *map(str, columns)]
-    has_gains = any(gains.values())
-    if has_gains:
-        headings.append("difference on all queries")
-    table = _result_table(title, headings)
-
-    for model, by_task in scores.items():
-        cells: list[Cell] = [column.cell(by_task) for column in columns]
-        if has_gains:
-            ahead = [_difference(gain.ahead) for gain in gains[model]]
-            cells += ahead or [None]
-        table.add_row(model, *cells)
-    return table
-
-
-def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
-    """Several rankings of one task: a row for each, with a column for each metric."""
-    metrics = _metrics(scores)
-    table = _result_table(title, ["ranked by", "weight", *metrics, "n"])
-    for name, score in scores.items():
-        for label, result in _with_parts(name, score, subsets=subsets):
-            weight = ""
-            if label == name and score.weight is not None:
-                weight = f"{score.weight:g}"
-            cells = [_times_100(result.scores.get(metric)) for metric in metrics]
-            table.add_row(label, weight, *cells, result.n)
-    return table
-
-
-def ahead(scores: Scores, title: str) -> ResultTable:
-    """The differences between rankings and those that they should beat."""
-    metrics = _metrics(scores)[:_MAX_COLUMNS]
-    table = _result_table(title, ["ranked by", "compared with", *metrics])
-    for name, score in scores.items():
-        for baseline, comparisons in score.over.items():
-            differences = [_difference(comparisons.get(metric)) for metric in metrics]
-            table.add_row(name, baseline, *differences)
-    return table
-
-
-def by_size(
-    scores: Mapping[str, Scores],
-    sizes: Mapping[str, VectorSize],
-    title: str,
-) -> ResultTable:
-    """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
-    tasks = next(iter(scores.values()))
-    columns = _first_metrics(tasks, 1)
-    has_models = len({size.model for size in sizes.values()}) > 1
-
-    rows = []
-    for key, by_task in scores.items():
-        row: dict[str, Cell] = _size_fields(sizes[key])
-        if not has_models:
-            del row["model"]
-        row |= {str(column): column.cell(by_task) for column in columns}
-        if len(columns) > 1:
-            row["mean"] = _times_100(next(iter(mean_figures(by_task).values()), None))
-        rows.append(row)
-
-    table = _result_table(title, list(rows[0]))
-    for row in rows:
-        table.add_row(*row.values())
-    return table
-
-
-def _size_fields(size: VectorSize) -> dict[str, Any]:
-    """The columns of a size; layers only if they were requested."""
-    layers = {} if size.layers is None else {"layers": size.layers}
-    figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
-    return {"model": size.model, **layers, **figures}
-
-
-class _Column(NamedTuple):
-    """A metric of a task."""
-
-    task: str
-    metric: str
-
-    def __str__(self) -> str:
-        return f"{self.task}, {self.metric}"
-
-    def cell(self, by_task: Scores) -> str:
-        """The score and its interval."""
-        return _cell(by_task[self.task].result, self.metric)
-
-
-def _first_metrics(tasks: Scores, most: int) -> list[_Column]:
-    """The first metrics of each task."""
-    return [
-        _Column(task, metric)
-        for task, score in tasks.items()
-        for metric in islice(score.result.scores, most)
-    ]
-
-
-def mean_figures(scores: Scores) -> dict[str, float]:
-    """The mean of each metric that all tasks have."""
-    by_task = [score.result.scores for score in scores.values()]
-    means = {}
-    for metric in by_task[0]:
-        if all(metric in figures for figures in by_task):
-            means[metric] = sum(figures[metric] for figures in by_task) / len(by_task)
-    return means
-
-
-def _with_parts(
-    name: str, score: Score, *, subsets: bool
-) -> Iterator[tuple[str, Result]]:
-    """The result of a task, and with `subsets` those of its parts, with their labels."""
-    yield name, score.result
-    if subsets:
-        for part, result in score.result.subsets.items():
-            yield f"  {part}", result
-
-
-def _metrics(scores: Scores) -> list[str]:
-    """All metrics, in the order of the scores."""
-    metrics = [metric for score in scores.values() for metric in score.result.scores]
-    return list(dict.fromkeys(metrics))
-
-
-def _cell(result: Result, metric: str) -> str:
-    score = _times_100(result.scores.get(metric))
-    return score + _bounds(result.intervals.get(metric))
-
-
-def _metric_label(metric: str) -> str:
-    return f"{metric}, cross-validated" if metric.startswith("best_") else metric
-
-
-def _difference(comparison: Comparison | None) -> str | None:
-    if comparison is None:
-        return None
-    difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
-    return f"{difference:+.2f}{_bounds(comparison.interval, digits=2)}"
-
-
-def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
-    if interval is None:
-        return ""
-    low, high = (f"{100 * bound:.{digits}f}" for bound in interval)
-    return f" [{low}, {high}]"
-
-
-def _has_leak(score: Score) -> bool:
-    return score.overlap is not None and bool(score.overlap.texts)
-
-
-def _trained_share(score: Score) -> str | None:
-    overlap = score.overlap
-    return None if overlap is None else f"{overlap.rows / overlap.of_rows:.1%}"
-
-
-def _times_100(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return "–"
-    return f"{100 * value:.2f}"
-
-
-def _result_table(title: str, headings: Sequence[str]) -> ResultTable:
-    return ResultTable(*headings, title=title, left=("metric", "quantize"))

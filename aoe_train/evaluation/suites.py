@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from aoe_train.evaluation.corpus_task import corpus_task
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import (
     GroupTask,
     RetrievalTask,
+    corpus_task,
     group_task,
     search_task,
 )
@@ -223,10 +223,7 @@ class TaskRequest(NamedTuple):
     def _groups(self, source: PairSource) -> GroupTask:
         """The texts of a table, and the group of each."""
         columns = dict(self.columns or {})
-        roles = {
-            "anchor": columns.pop("text", "text"),
-            "positive": columns.pop("group"),
-        }
+        roles = {"text": columns.pop("text", "text"), "group": columns.pop("group")}
         if columns or self.suite is not None:
             raise ConfigError(
                 "--columns with group takes only text and group, and no --suite"

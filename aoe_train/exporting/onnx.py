@@ -35,7 +35,7 @@ from aoe_train.model.encoder_settings import (
     write_sentence_transformers,
 )
 from aoe_train.model.similarity import unit
-from aoe_train.settings.prompt_settings import NamedPrompts, read_prompt
+from aoe_train.settings.train_settings import NamedPrompts, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.model.card_parts import card_head, prompts_note
+from aoe_train.training.model_card import card_head, prompts_note
 
 if TYPE_CHECKING:
     from aoe_train.exporting.onnx import Loss
-    from aoe_train.settings.prompt_settings import NamedPrompts
-    from aoe_train.settings.train_settings import EncoderSettings
+    from aoe_train.settings.train_settings import EncoderSettings, NamedPrompts
 
 _TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
 SENTENCE_TRANSFORMERS_USAGE = """

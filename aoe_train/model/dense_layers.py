@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 import torch
 from torch import Tensor, nn
 
-from aoe_train.settings.train_settings import Activation, DenseSettings
+from aoe_train.settings.run_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import write_bytes, write_json
 

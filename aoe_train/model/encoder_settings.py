@@ -35,8 +35,13 @@ from aoe_train.model.folder_checks import (
 )
 from aoe_train.model.packing.packed_run import position_offset
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
-from aoe_train.settings.train_settings import EncoderSettings, Tree
+from aoe_train.settings.train_settings import (
+    DEFAULT,
+    PLACE,
+    EncoderSettings,
+    Tree,
+    read_prompt,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import load_settings

@@ -1,6 +1,6 @@
 """Losses on vectors, and the objective that combines them.
 
 `objective_settings` lists the loss parts and presets, `objective_checks` checks them against the data (both
-without torch). `ranking_losses`, `contrastive` and `distillation` compute the parts on `labelled_pairs`, and
-`objective` sums them, also over sizes and layers. `losses` offers them to sentence-transformers' Trainer.
+without torch). `labelled_pairs`, `contrastive` and `distillation` compute the parts on pairs, and `objective`
+sums them, also over sizes and layers. `losses` offers them to sentence-transformers' Trainer.
 """

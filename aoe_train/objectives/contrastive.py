@@ -54,6 +54,7 @@ def _part(context: LossContext, name: str) -> Loss:
     settings = context.settings
     is_contrastive = name == "contrastive"
     tau = context.tau(name)
+    positive_from = context.positive_from
 
     def loss(pairs: Pairs) -> Tensor:
         count = pairs.anchors
@@ -66,7 +67,7 @@ def _part(context: LossContext, name: str) -> Loss:
             pairs.first[:count],
             pairs.second,
             pairs.texts,
-            pairs.labels[:count] >= context.positive_from,
+            pairs.labels[:count] >= positive_from,
             tau,
             guide,
             contrast_anchors=settings.contrast_anchors,
@@ -104,42 +105,40 @@ def contrastive_loss(
     change its own loss, but its second text counts twice as a negative of others, as in the equations.
     Without positive pairs, loss and gradient are 0.
     """
+    rows = len(positive)
     unguided = first[:0]
+    anchors = _Side(unit(first), unguided if guide is None else guide.first)
     candidates = _Side(unit(second), unguided if guide is None else guide.second)
-    batch = _Batch(
-        _Side(unit(first), unguided if guide is None else guide.first),
-        _Side(*(vectors[: len(positive)] for vectors in candidates)),
-        candidates,
-        false_negatives(texts, positive),
-        texts,
-        positive,
-        guide,
-    )
-    blocks = [batch.candidate_block(duplicates, hard_negatives=hard_negatives)]
+    partners = _Side(*(vectors[:rows] for vectors in candidates))
+    copies = false_negatives(texts, positive)
+    partner_copies = copies[:, :rows]
+
+    excluded = copies
+    if duplicates != "exclude":
+        excluded = (texts[:, 1] == ABSENT).expand_as(copies)
+    if hard_negatives:
+        blocks = [_block(anchors, candidates, excluded, guide)]
+    else:  # the partners of positive pairs only
+        excluded = excluded[:, :rows] | ~positive
+        blocks = [_block(anchors, partners, excluded, guide)]
     if contrast_anchors:
-        excluded = batch.similar_texts(0) | batch.partner_copies.T
-        blocks.append(batch.block(batch.anchors, batch.anchors, excluded))
+        similar = _known_similar(texts, positive, texts[:rows, 0], texts[:rows, 0])
+        blocks.append(_block(anchors, anchors, similar | partner_copies.T, guide))
     if contrast_positives:
-        excluded = batch.similar_texts(1) | batch.partner_copies | ~positive
-        blocks.append(batch.block(batch.partners, batch.partners, excluded))
+        similar = _known_similar(texts, positive, texts[:rows, 1], texts[:rows, 1])
+        excluded = similar | partner_copies | ~positive
+        blocks.append(_block(partners, partners, excluded, guide))
+
     also_positive = None
     if duplicates == "positive":
-        also_positive = batch.copies & (texts[:, 1] != ABSENT)
+        also_positive = copies & (texts[:, 1] != ABSENT)
         if not hard_negatives:
-            also_positive = also_positive[:, : len(positive)] & positive
+            also_positive = also_positive[:, :rows] & positive
     loss = _partner_loss(blocks, positive, tau, also_positive)
     if symmetric:
-        excluded = batch.partner_copies.T | ~positive
-        reverse = batch.block(batch.partners, batch.anchors, excluded)
+        reverse = _block(partners, anchors, partner_copies.T | ~positive, guide)
         loss = (loss + _partner_loss([reverse], positive, tau)) / 2
     return loss
-
-
-class _Block(NamedTuple):
-    """Cosines of some texts with others, and a mask of those that are not negatives."""
-
-    cosines: Float[Tensor, "anchor other"]
-    excluded: Mask
 
 
 class _Side(NamedTuple):
@@ -149,45 +148,19 @@ class _Side(NamedTuple):
     by_guide: Float[Tensor, "text guide"]
 
 
-class _Batch(NamedTuple):
-    """Anchors and candidates, the first of which are the anchors' partners."""
+class _Block(NamedTuple):
+    """Cosines of some texts with others, and a mask of those that are not negatives."""
 
-    anchors: _Side
-    partners: _Side
-    candidates: _Side
-    copies: Mask  # the false negatives
-    texts: PairTexts
-    positive: IsPositive
-    guide: Guide | None
+    cosines: Float[Tensor, "anchor other"]
+    excluded: Mask
 
-    @property
-    def partner_copies(self) -> Mask:
-        """The false negatives among the partners."""
-        return self.copies[:, : len(self.positive)]
 
-    def similar_texts(self, column: int) -> Mask:
-        """[i, j]: the anchors (column 0) or partners (1) i and j are known to be similar."""
-        texts = self.texts[: len(self.positive), column]
-        return _known_similar(self.texts, self.positive, texts, texts)
-
-    def candidate_block(
-        self, duplicates: Duplicates, *, hard_negatives: bool
-    ) -> _Block:
-        """Anchors with all candidates; without hard negatives, with the partners of positive pairs."""
-        excluded = self.copies
-        if duplicates != "exclude":
-            excluded = (self.texts[:, 1] == ABSENT).expand_as(excluded)
-        if hard_negatives:
-            return self.block(self.anchors, self.candidates, excluded)
-        excluded = excluded[:, : len(self.positive)] | ~self.positive
-        return self.block(self.anchors, self.partners, excluded)
-
-    def block(self, rows: _Side, columns: _Side, excluded: Mask) -> _Block:
-        """Two sides; the guide excludes further candidates."""
-        if self.guide is not None:
-            cosines = rows.by_guide @ columns.by_guide.T
-            excluded = excluded | (cosines > self.guide.limit[:, None])
-        return _Block(rows.vectors @ columns.vectors.T, excluded)
+def _block(rows: _Side, columns: _Side, excluded: Mask, guide: Guide | None) -> _Block:
+    """Two sides; the guide excludes further candidates."""
+    if guide is not None:
+        cosines = rows.by_guide @ columns.by_guide.T
+        excluded = excluded | (cosines > guide.limit[:, None])
+    return _Block(rows.vectors @ columns.vectors.T, excluded)
 
 
 def false_negatives(texts: PairTexts, positive: IsPositive) -> Mask:

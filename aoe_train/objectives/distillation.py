@@ -19,11 +19,11 @@ from aoe_train.objectives.labelled_pairs import (
     Scalar,
     Sides,
     cosine,
+    ranking_loss,
     unit,
 )
 from aoe_train.objectives.objective_checks import LossContext, TeacherSample
 from aoe_train.objectives.objective_settings import Loss
-from aoe_train.objectives.ranking_losses import ranking_loss
 
 # Regularises maps from few texts, as a multiple of the mean square of a dimension.
 _RIDGE = 1e-3
@@ -59,11 +59,9 @@ def margin_mse_part(context: LossContext) -> Loss:
 class EmbedDistillation(nn.Module):
     """The part `embed_distill`: distance of the model's from the teacher's vectors, a mean over texts.
 
-    If sizes differ, a linear map without bias (`learned`) takes the model's vectors to the teacher's. It
-    trains with the model and is discarded afterwards. It starts as the least-squares map of a sample of
-    texts, since the model would first adapt to random weights. Or the teacher's vectors are reduced to their
-    principal axes (`principal`), found on the same sample without centring, which preserves dot products as
-    well as possible.
+    If sizes differ, a linear map without bias takes the model's vectors to the teacher's. It trains with the
+    model and is discarded afterwards. It starts as the least-squares map of a sample of texts, since the
+    model would first adapt to random weights.
 
     Reimers and Gurevych (2020, arXiv 2004.09813) use the mean square; Kim et al. (EmbedDistill, 2023) also
     other distances.
@@ -72,17 +70,12 @@ class EmbedDistillation(nn.Module):
     def __init__(self, context: LossContext) -> None:
         super().__init__()
         self._form = context.settings.embed_form
-        self._axes: Tensor | None
-        self.register_buffer("_axes", None, persistent=False)
         self._projection: nn.Linear | None = None
 
         dim = context.dim
         teacher_dim = context.teachers.teacher_dim or dim
         sample = context.teachers.sample
-        if context.settings.projection == "principal" and sample is not None:
-            axes = principal_axes(sample.teacher)
-            self._axes = axes[:, :dim]
-        elif dim != teacher_dim:
+        if dim != teacher_dim:
             self._projection = nn.Linear(dim, teacher_dim, bias=False)
             if sample is not None:
                 initial = least_squares(sample, dim)
@@ -95,8 +88,6 @@ class EmbedDistillation(nn.Module):
         student = torch.cat([pairs.first[:rows], pairs.second])
         teacher = torch.cat([taught.first[:rows], taught.second])
 
-        if self._axes is not None:
-            teacher = teacher @ self._axes.to(teacher.dtype)
         if self._projection is not None:
             weight = self._projection.weight.to(student.dtype)
             student = F.linear(student, weight)
@@ -191,15 +182,13 @@ def _batch_scores(pairs: Pairs, *, dot: bool) -> _Scores:
 
 
 def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
-    """Scores of the pairs; some of a file's may be missing."""
+    """Scores of the pairs."""
     first, second = _comparable(pairs.first, pairs.second, dot=dot)
     model = (first * second).sum(-1)
     if pairs.scores is None:
         first, second = _comparable(*_teacher_sides(pairs), dot=dot)
         return _Scores(model, (first * second).sum(-1), pairs.present)
-    known = pairs.scores.isfinite() & pairs.present
-    scores = pairs.scores.masked_fill(~known, 0)
-    return _Scores(model, scores.to(model.dtype), known)
+    return _Scores(model, pairs.scores.to(model.dtype), pairs.present)
 
 
 def _comparable(first: Tensor, second: Tensor, *, dot: bool) -> Sides:

@@ -39,9 +39,8 @@ from aoe_train.objectives.objective_checks import (
     check_dims,
     check_objective,
     check_teacher_use,
-    positive_threshold,
 )
-from aoe_train.objectives.objective_settings import IN_BATCH, PARTS, ObjectiveSettings
+from aoe_train.objectives.objective_settings import PARTS, ObjectiveSettings
 from aoe_train.objectives.training_rows import ABSENT, Kind
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -51,6 +50,8 @@ LossFunction = Callable[..., Tensor]
 
 Absent negatives have vectors of zeros.
 """
+# Temperature of the divergence of earlier layers from the last one.
+_ALIGN_TAU = 0.3
 RowVectors = Float[Tensor, "row column dim"]
 RowLabels = Float[Tensor, " row"] | None
 RowTexts = Int[Tensor, "row column"]
@@ -71,23 +72,9 @@ class Objective(nn.Module):
         """Prepare for data of one kind."""
         super().__init__()
         check_objective(settings, dim=dim, kind=kind, label_range=label_range)
-        check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
+        check_teacher_use(settings, kind=kind, teachers=teachers)
         self.weights = settings.weights.active
-        positive_from = 0.0
-        if IN_BATCH & self.weights.keys():
-            positive_from = positive_threshold(settings, kind, label_range)
-        if kind != "graded" or label_range is None:
-            label_range = (0.0, 1.0)
-        low, high = label_range
-        context = LossContext(
-            settings,
-            dim,
-            kind,
-            label_range,
-            margin=settings.margin and settings.margin / (high - low),
-            positive_from=positive_from,
-            teachers=teachers,
-        )
+        context = LossContext(settings, dim, kind, label_range, teachers)
         self.parts = {part: PARTS[part].make(context) for part in self.weights}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):
@@ -174,10 +161,6 @@ def check_loss_function(function: LossFunction) -> None:
             " not a class)"
         )
     called = function.forward if isinstance(function, nn.Module) else function
-    if inspect.iscoroutinefunction(called):
-        raise ConfigError(
-            f"objective {qualified_name(function)}: is async; expected a plain function"
-        )
     try:
         signature = inspect.signature(called).replace(
             return_annotation=inspect.Signature.empty
@@ -233,9 +216,8 @@ class LayerwiseObjective(nn.Module):
 
         if self.settings.align:
             present = texts != ABSENT
-            tau = self.settings.align_tau
             targets = last.detach()
-            divergences = [divergence(each, targets, present, tau) for each in earlier]
+            divergences = [divergence(each, targets, present) for each in earlier]
             align = torch.stack(divergences).mean()
             total = total + self.settings.align * align
             parts["align"] = align.detach()
@@ -261,7 +243,7 @@ def divergence(
     vectors: RowVectors,
     targets: RowVectors,
     present: Tensor,
-    tau: float,
+    tau: float = _ALIGN_TAU,
 ) -> Tensor:
     """Mean of tau times the Kullback-Leibler divergence of the vectors' softmax from the targets'."""
     student = (wide(vectors) / tau).log_softmax(-1)
@@ -315,22 +297,20 @@ def make_objective(
     layers: Sequence[int] = (),
 ) -> SingleObjective | MatryoshkaObjective | LayerwiseObjective:
     """The objective of a run."""
-    check_dims(settings, dim, custom=custom_loss is not None)
+    check_dims(settings, dim)
     sizes = settings.dims or (dim,)
-    objectives: dict[int, SingleObjective]
+    objectives: dict[int, SingleObjective] = {}
     if custom_loss is not None:
         objectives = dict.fromkeys(sizes, CustomObjective(custom_loss))
     else:
-        objectives = {
-            size: Objective(
+        for size in sizes:
+            objectives[size] = Objective(
                 settings,
                 dim=size,
                 kind=kind,
                 label_range=label_range,
                 teachers=teachers,
             )
-            for size in sizes
-        }
 
     objective: SingleObjective | MatryoshkaObjective = objectives[dim]
     if settings.dims:

@@ -33,7 +33,6 @@ _PARTS_WITH_OPTION = {
     "contrast_anchors": IN_BATCH,
     "contrast_positives": IN_BATCH,
     "embed_form": {"embed_distill"},
-    "projection": {"embed_distill"},
     "score_form": {"score_distill"},
 }
 _OPTIONS_OF_GUIDE = {"guide_margin", "guide_margin_strategy"}
@@ -76,7 +75,7 @@ def check_objective(
     if "angle" in active and dim % 2:
         raise ConfigError(
             f"objective angle: found an odd embedding size {dim}, expected an even one (halved into real and"
-            " imaginary parts); use another backbone, or no angle (preset cosent or simcse)"
+            " imaginary parts); use another backbone or dims, or no angle (preset cosent or simcse)"
         )
     if settings.positive_from is not None and kind != "graded":
         raise ConfigError(
@@ -102,7 +101,7 @@ def check_objective(
 
 
 def check_teacher_use(
-    settings: ObjectiveSettings, *, dim: int, kind: Kind, teachers: TeacherInfo
+    settings: ObjectiveSettings, *, kind: Kind, teachers: TeacherInfo
 ) -> None:
     """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
     active = settings.weights.active
@@ -128,15 +127,6 @@ def check_teacher_use(
             "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
             " --teacher, or use mse or ranking"
         )
-    if (
-        teacher_dim is not None
-        and settings.projection == "principal"
-        and dim > teacher_dim
-    ):
-        raise ConfigError(
-            f"objective.projection principal: the teacher's vectors have {teacher_dim} numbers,"
-            f" fewer than the backbone's {dim}; use learned"
-        )
     if not teachers.guide:
         if unused := sorted(settings.changed & _OPTIONS_OF_GUIDE):
             raise ConfigError(
@@ -155,17 +145,12 @@ def check_teacher_use(
         )
 
 
-def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool) -> None:
+def check_dims(settings: ObjectiveSettings, dim: int) -> None:
     """Refuse sizes that vectors can't be cut to."""
     for size in settings.dims:
         if size > dim:
             raise ConfigError(
                 f"objective.dims {size}: this backbone's vectors have {dim} numbers; leave it out"
-            )
-        if size % 2 and not custom and "angle" in settings.weights.active:
-            raise ConfigError(
-                f"objective.dims {size}: expected even sizes, as angle halves vectors into real and imaginary"
-                " parts; change it, or leave angle out (preset cosent or simcse)"
             )
     if settings.dims and dim not in settings.dims:
         raise ConfigError(f"objective.dims: lacks the full size {dim}; add it")
@@ -212,10 +197,20 @@ class LossContext:
     settings: ObjectiveSettings
     dim: int
     kind: Kind
-    label_range: LabelRange
-    margin: float
-    positive_from: float
+    label_range: LabelRange | None
     teachers: TeacherInfo
+
+    @property
+    def low_and_high(self) -> LabelRange:
+        """The lowest and highest label; 0 and 1 unless labels are graded."""
+        if self.kind != "graded" or self.label_range is None:
+            return 0.0, 1.0
+        return self.label_range
+
+    @property
+    def positive_from(self) -> float:
+        """The lowest label of a positive row."""
+        return positive_threshold(self.settings, self.kind, self.label_range)
 
     def tau(self, part: str) -> float:
         """A part's temperature."""

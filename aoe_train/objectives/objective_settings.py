@@ -44,7 +44,7 @@ class LossPart(NamedTuple):
 
 PARTS: Mapping[str, LossPart] = {
     "cosent": LossPart(
-        "ranking_losses.cosent_part",
+        "labelled_pairs.cosent_part",
         "ranking",
         0.05,
         "the cosine-ranking loss (CoSENT)",
@@ -54,13 +54,13 @@ PARTS: Mapping[str, LossPart] = {
     ),
     # The reference library uses a temperature of 0.05 since 2024.
     "angle": LossPart(
-        "ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"
+        "labelled_pairs.angle_part", "ranking", 1.0, "the angle-ranking loss"
     ),
     "contrastive": LossPart(
         "contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"
     ),
     "sbert": LossPart(
-        "ranking_losses.sbert_part",
+        "labelled_pairs.sbert_part",
         "ranking",
         None,
         "SBERT's softmax or regression loss",
@@ -85,7 +85,7 @@ PARTS: Mapping[str, LossPart] = {
     ),
 }
 
-_OPTIONS_OF_LAYERS = {"layer_weights", "align", "align_tau"}
+_OPTIONS_OF_LAYERS = {"layer_weights", "align"}
 # Other libraries multiply cosines by a scale, mostly 20, instead of dividing them by a temperature.
 _SCALES_FROM = 10
 
@@ -158,15 +158,10 @@ else:
 
 
 def _numbers(value: object) -> object:
-    """One or several numbers, separated by commas on a command line."""
-    return [value] if isinstance(value, int | float) else split_at_commas(value)
-
-
-def _numbers_or_word(value: object) -> object:
-    """One or several numbers, or a word such as `all`."""
+    """One or several numbers, separated by commas on a command line, or a word such as `all`."""
     if isinstance(value, str) and value.isalpha():
         return value
-    return _numbers(value)
+    return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
 class ObjectiveSettings(Settings):
@@ -217,11 +212,6 @@ class ObjectiveSettings(Settings):
         "cosine",
         "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error).",
     )
-    projection: Literal["learned", "principal"] = setting(
-        "learned",
-        "How embed_distill handles vectors of different sizes: learned (train a linear map to the teacher's "
-        "vectors) or principal (reduce the teacher's vectors by PCA).",
-    )
     score_form: Literal["mse", "ranking", "kl"] = setting(
         "mse",
         "Loss on the scores in score_distill: mse (mean squared error), ranking (the scores are graded "
@@ -240,7 +230,7 @@ class ObjectiveSettings(Settings):
     ] = setting((), "Weight of the loss of each size in `dims`. Default: 1.")
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...],
-        BeforeValidator(_numbers_or_word),
+        BeforeValidator(_numbers),
     ] = setting(
         (),
         "Also train earlier layers as outputs, such as 2,4, or all. The model can then be cut to these "
@@ -248,7 +238,7 @@ class ObjectiveSettings(Settings):
     )
     layer_weights: Annotated[
         Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
-        BeforeValidator(_numbers_or_word),
+        BeforeValidator(_numbers),
     ] = setting(
         "falling",
         "Weight of the loss of each layer in `layers`: falling (1 / (1 + ln n) for layer n), equal (1), or "
@@ -256,9 +246,6 @@ class ObjectiveSettings(Settings):
     )
     align: float = setting(
         0.0, "Weight of the divergence of `layers` from the last layer.", ge=0
-    )
-    align_tau: float = setting(
-        0.3, "Temperature of the divergence that `align` weights.", gt=0
     )
 
     @property

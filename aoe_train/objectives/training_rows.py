@@ -56,7 +56,7 @@ class TeacherOutputs:
     scores: np.ndarray | None = None
 
     def batch(self, rows: np.ndarray) -> dict[str, Tensor]:
-        """The vectors and scores of these rows, under the keys of `Batch`."""
+        """The vectors and scores of these rows, by the names of `PairModel.forward`."""
         batch = {role: vectors.of_rows(rows) for role, vectors in self.vectors.items()}
         if self.scores is not None:
             import torch
@@ -160,14 +160,6 @@ class Examples:
         rows = self.rows[chosen]
         return np.where(rows == ABSENT, 0, lengths[rows])
 
-    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        """Token count of each row, int64 (row,), from the token count of each text."""
-        totals = np.empty(len(self), np.int64)
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            block = slice(start, start + _ROWS_AT_ONCE)
-            totals[block] = self.token_counts(lengths, block).sum(axis=1)
-        return totals
-
 
 class TokenBatch(TypedDict):
     """Texts packed into one row of tokens; counts are on the host, as plans can't wait for the device."""
@@ -176,21 +168,6 @@ class TokenBatch(TypedDict):
     lengths: Int[np.ndarray, " text"]
     # The number of leading tokens that pooling ignores.
     prompt_lengths: NotRequired[Int[np.ndarray, " text"]]
-
-
-class Batch(TokenBatch):
-    """A batch of rows, with each distinct text once."""
-
-    rows: Int[Tensor, "row column"]  # indices into the batch's texts, or `ABSENT`
-    # Content ids: equal ids are equal texts, on any rank.
-    texts: Int[Tensor, " text"]
-    labels: NotRequired[Float[Tensor, " row"]]
-    guide: NotRequired[Float[Tensor, "row column guide"]]
-    teacher: NotRequired[Float[Tensor, "row column teacher"]]
-    # Scores of a row's first text with each other text, from a file.
-    scores: NotRequired[Float[Tensor, "row other"]]
-    # The index of the batch's dataset, the same on all ranks; absent if there is only one dataset.
-    dataset: NotRequired[int]
 
 
 def evenly_spread(total: int, count: int) -> np.ndarray:

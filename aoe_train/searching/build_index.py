@@ -57,7 +57,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
 from pairkit.base.system.folders import REPLACE, check_same_run
 from pairkit.dataset.frames import as_written
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 from pairkit.similarity.bm25 import Bm25
 
 MANY = 200_000  # rows from which a faiss index is the default
@@ -159,10 +159,8 @@ class Indexed(OutputResult):
 
 def check_place(out: Path) -> None:
     """Raise ConfigError if `out` is anything but an index or empty, before the input is read."""
-    is_free = not out.exists()
-    if out.is_dir():
-        is_free = is_index(out) or not any(out.iterdir())
-    if not is_free:
+    is_free = is_index(out) or (out.is_dir() and not any(out.iterdir()))
+    if out.exists() and not is_free:
         raise ConfigError(
             f"{out}: exists, but isn't an index of `aoe index`; choose another folder"
         )
@@ -185,18 +183,15 @@ def build_index(
     frame = _with_hashes(rows)
     probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
     earlier = None if fresh else _read_earlier(out, rows.columns, options, probe)
-    missing = 0
-    removed = 0
+    absent = 0
     if earlier is not None:
         absent_rows = earlier.rows.join(
             frame, on=HASH, how="anti", maintain_order="left"
         )
-        if remove_missing:
-            removed = absent_rows.height
-        else:
-            missing = absent_rows.height
+        absent = absent_rows.height
+        if not remove_missing:
             frame = _add_absent_rows(absent_rows, frame, out)
-    before = None if earlier is None else earlier.about
+    before = earlier and earlier.about
     about = _manifest(frame, rows, options, before, dim=probe.shape[1])
     check_kind(about.kind)
     texts = joined(frame, rows.columns)
@@ -213,7 +208,7 @@ def build_index(
         out,
         rows=about.rows,
         encoded=encoded,
-        missing=missing,
+        missing=0 if remove_missing else absent,
         empty=rows.empty,
         dim=about.dim,
         kind=about.kind,
@@ -221,7 +216,7 @@ def build_index(
         bytes=size,
         purpose=about.purpose,
         examples=examples,
-        removed=removed,
+        removed=absent if remove_missing else 0,
     )
 
 
@@ -350,21 +345,19 @@ def measured_recall(vectors: Vectors, searcher: Searcher) -> float:
     # The first neighbour is the query itself.
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
-    hits = 0
-    for row, places in zip(exact, approximate, strict=True):
-        hits += np.isin(row[row >= 0], places).sum()
-    return float(hits / max((exact >= 0).sum(), 1))
+    is_found = (exact[:, :, None] == approximate[:, None]).any(axis=2)
+    is_row = exact >= 0
+    return float((is_found & is_row).sum() / max(is_row.sum(), 1))
 
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
     """The rows with the hash of each text; raises DataError if they have another column of this name."""
     encoded = (text.encode("utf-8", "surrogatepass") for text in rows.texts)
     digests = [sha256(text).hexdigest() for text in encoded]
-    hashes = pl.Series(HASH, digests, pl.String)
     # The rows of an index have this column, with the same hashes.
-    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
+    if HASH in rows.frame.columns and rows.frame[HASH].to_list() != digests:
         raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")
-    return rows.frame.with_columns(hashes)
+    return rows.frame.with_columns(pl.Series(HASH, digests))
 
 
 def _add_absent_rows(

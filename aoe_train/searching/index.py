@@ -28,14 +28,15 @@ from aoe_train.searching.ranking import (
     RankedRows,
     Ranker,
     SearchQuery,
+    allowed_rows,
+    checked_query,
     checked_ranking,
+    sortable,
 )
-from aoe_train.searching.row_filters import allowed, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import is_blank, one_line
-from pairkit.base.settings import argument
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64  # that are searched for at a time
@@ -198,8 +199,8 @@ class SearchIndex:
         text: str,
         *,
         top: int = 10,
-        where: Mapping[str, Any] | None = None,
-        before: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | Sequence[str] | None = None,
+        before: Mapping[str, Any] | Sequence[str] | None = None,
         by: str = "both",
         weight: float | None = None,
     ) -> SearchHits:
@@ -208,7 +209,7 @@ class SearchIndex:
         Args:
             text: The query; the model's prompt for queries is added.
             top: Maximum number of results.
-            where: Columns and the values that rows must have, such as `{"state": "open"}`.
+            where: Columns and the values that rows must have: `{"state": "open"}` or `["state=open"]`.
             before: Columns and values that rows must be below, such as `{"day": "2024"}`.
             by: model (vectors), words (BM25), or both (see `aoe_train.model.hybrid`).
             weight: Weight of vectors in both, from 0 to 1; by default the index's own.
@@ -217,41 +218,38 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: The text is blank, or the index is damaged.
         """
-        text = argument("text", text, str)
-        top = argument("top", top, int)
-        ranking = checked_ranking(by, top, weight)
-        if is_blank(text):
-            raise DataError("the text is empty; expected a search query")
-        vector = None
-        if ranking != "words":
+        query = checked_query(text, by, top, weight, where, before)
+        (hits,) = self.search_together([query])
+        return hits
+
+    def search_together(self, queries: Sequence[SearchQuery]) -> list[SearchHits]:
+        """The hits of several queries, in one pass over the index; texts without a vector are encoded.
+
+        Raises:
+            ConfigError: Unknown column, or the index was opened without its model.
+            DataError: The index is damaged.
+        """
+        resolved = []
+        for query in queries:
+            rows = allowed_rows(self.rows, query)
+            keyed = self._places_of_key.get(query.text.strip().lower(), [])
+            if keyed and rows is not None:
+                keyed = np.intersect1d(keyed, rows).tolist()
+            vector = None if query.by == "words" else self._query_vector(query)
+            resolved.append(query._replace(vector=vector, allowed=rows, keyed=keyed))
+        return list(map(self._hits, self.ranker.ranked(resolved)))
+
+    def _query_vector(self, query: SearchQuery) -> np.ndarray:
+        """The vector to search with, of length 1."""
+        vector = query.vector
+        if vector is None:
             embedder = self._embedder
             if embedder is None:
                 raise ConfigError(
                     f"{self.folder}: opened without its model; search by words, or open it with its model"
                 )
-            (vector,) = embedder.encode([text], embedder.prompts.query)
-        query = SearchQuery(text, vector, top, ranking, weight, where, before)
-        (hits,) = self.search_together([query])
-        return hits
-
-    def search_together(self, queries: Sequence[SearchQuery]) -> list[SearchHits]:
-        """The hits of several queries, in one pass over the index.
-
-        Raises:
-            ConfigError: Unknown column.
-            DataError: The index is damaged.
-        """
-        resolved = []
-        for query in queries:
-            rows = allowed(self.rows, query.where, query.before)
-            keyed = self._places_of_key.get(query.text.strip().lower(), [])
-            if keyed and rows is not None:
-                keyed = np.intersect1d(keyed, rows).tolist()
-            vector = query.vector
-            if vector is not None:
-                (vector,) = self._transformed(vector[None])
-            resolved.append(query._replace(vector=vector, allowed=rows, keyed=keyed))
-        return list(map(self._hits, self.ranker.ranked(resolved)))
+            (vector,) = embedder.encode([query.text], embedder.prompts.query)
+        return self._transformed(vector[None]).reshape(-1)
 
     @cached_property
     def _places_of_key(self) -> Mapping[str, list[int]]:
@@ -289,17 +287,15 @@ class SearchIndex:
         """
         ranking = checked_ranking(by, top, weight)
         options = SearchQuery("", None, top, ranking, weight)
-        size = len(self)
-        places = np.arange(size)
+        places = np.arange(len(self))
         ranks = None
-        names = [self.key_column]
+        names = {self.key_column: None}
         if before is not None:
             times = sortable(self.rows, before)
-            dated = size - times.null_count()
             ranks = times.rank("dense").cast(pl.Float64).to_numpy()
-            places = np.argsort(ranks, kind="stable")[:dated]  # NaN is last
-            if before not in names:
-                names.append(before)
+            # NaN is last.
+            places = np.argsort(ranks, kind="stable")[: times.count()]
+            names[before] = None
         rankings = {}
         with Display(progress) as show:
             for start in range(0, len(places), _BLOCK_TEXTS):
@@ -309,8 +305,8 @@ class SearchIndex:
                     (rankings[place],) = self.ranker.ranked([query])
                 show(Progress(_STAGE, len(rankings), len(places)))
             show(Progress(_STAGE, len(places), len(places), ended=True))
-        hits = _hit_table(self.keyed_rows().select(names), rankings)
-        return BatchSearch(hits, len(places), size - len(places))
+        hits = _hit_table(self.keyed_rows().select(*names), rankings)
+        return BatchSearch(hits, len(places), len(self) - len(places))
 
     def _queries(
         self, places: np.ndarray, ranks: np.ndarray | None, options: SearchQuery

@@ -1,4 +1,4 @@
-"""The rows and texts of an index, and its files.
+"""The rows of an index, of a table or the chunks of documents, and its files.
 
 | file | content |
 |---|---|
@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from itertools import chain, compress
 from math import isfinite
 from os.path import commonpath
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
+from polars import selectors as cs
 
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, local_encoder
 from aoe_train.encoding.source import joined
 from aoe_train.model.folder_checks import (
     Foreign,
@@ -42,11 +45,13 @@ from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.frames import as_json as column_as_json
 from pairkit.dataset.frames import as_written, join_frames, leaf_types
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
+from pairkit.dataset.records import FILE, ROW
+from pairkit.dataset.table_files import read_parquet
+from pairkit.extracting.chunks import Chunk, split_into_chunks
+from pairkit.extracting.document import Document
 from pairkit.extracting.html_blocks import without_tags
 
 ABOUT = "index.json"
@@ -67,6 +72,13 @@ _KEY_ROLE = "id"  # as in `--columns id=NAME`
 _ID_COLUMNS = ("id", "number", "url")
 _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
+TEXT_COLUMNS = ("title", "text")
+_MAX_TOKENS = 512  # of a chunk by default; the model may read fewer
+_MAX_WORDS = 256  # of a chunk if the model's tokens are unknown
+_SHORTEST = "a"  # one token
+_COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
+_LINK_FIELDS = ("file", "page", "anchor", "line")
+_FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their folder
 
 
 class IndexManifest(Foreign):
@@ -172,8 +184,9 @@ def _stored_array(
 def is_index(folder: Path) -> bool:
     """Whether a folder contains an index and nothing else, so that it may be replaced."""
     ours = {ABOUT, ROWS, *RANGES, *RANGES.values(), PROBE, WORDS, INDEX_FILE}
-    names = {path.name for path in folder.iterdir()}
-    return (folder / ABOUT).is_file() and names <= ours
+    if not (folder / ABOUT).is_file():
+        return False
+    return {path.name for path in folder.iterdir()} <= ours
 
 
 @dataclass(frozen=True)
@@ -264,16 +277,14 @@ def _in_text_form(
 
     Columns without a text form are left out, with a note.
     """
-    without_text_form = [
-        name for name, dtype in frame.schema.items() if not _has_text_form(dtype)
-    ]
-    if without_text_form:
+    schema = frame.schema
+    omitted = [name for name in schema if not _has_text_form(schema[name])]
+    if omitted:
+        shown = ", ".join(omitted)
         note_once(
-            "%s: left out the columns %s, whose values have no text form",
-            where,
-            ", ".join(without_text_form),
+            "%s: left out the columns %s, whose values have no text form", where, shown
         )
-    frame = frame.drop(without_text_form)
+    frame = frame.drop(omitted)
     converted = []
     for column in frame:
         dtype = column.dtype
@@ -300,14 +311,11 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     id_columns = ("place",) if is_chunk else _ID_COLUMNS
-    names = [
-        name
-        for name in (key, *id_columns)
-        if name in rows.columns and not rows.schema[name].is_nested()
-    ]
-    if not names:
+    flat_columns = rows.select(~cs.nested()).columns
+    name = next((name for name in (key, *id_columns) if name in flat_columns), None)
+    if name is None:
         return _row_numbers(rows)
-    ids = rows[names[0]]
+    ids = rows[name]
     texts = as_written(ids).fill_null("")
     is_known = texts.str.contains(r"\S")
     if is_known.all():
@@ -343,8 +351,87 @@ def with_rows(
     pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame
 ) -> pl.DataFrame:
     """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
-    sides = [
-        first.select(pl.all().name.suffix("_1")),
-        second.select(pl.all().name.suffix("_2")),
-    ]
-    return pl.concat([pairs, *sides], how="horizontal")
+    return pairs.hstack(first.select(pl.all().name.suffix("_1"))).hstack(
+        second.select(pl.all().name.suffix("_2"))
+    )
+
+
+def chunk_rows(
+    documents: Sequence[Document],
+    embedder: Embedder,
+    chunk_tokens: int | None,
+    link: str | None,
+) -> TextRows:
+    """A row for each chunk, with title, text, file, lines, anchor and url; `link` was checked."""
+    prompt = embedder.prompts.document
+    encoder = local_encoder(embedder)
+    longest = _MAX_WORDS
+    if encoder is not None and encoder.settings.max_length:
+        longest = encoder.settings.max_length
+    if chunk_tokens is not None and chunk_tokens > longest:
+        raise ConfigError(
+            f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
+        )
+    # The tokens that the model adds to a text: those of the prompt, and special ones.
+    added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1
+    max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
+
+    def count(texts: Sequence[str]) -> Sequence[int]:
+        tokens = count_tokens(embedder, list(texts), prompt)
+        return [*(tokens - added).tolist()]
+
+    rows = []
+    for document in documents:
+        for chunk in split_into_chunks(document, count, max_tokens):
+            place = _place(document, chunk)
+            url = _url(document, chunk, link)
+            rows.append(
+                (chunk.title, chunk.text, document.name, place, chunk.anchor, url)
+            )
+    if not rows:
+        raise DataError("the documents have no text; expected headings or paragraphs")
+    frame = pl.DataFrame(rows, dict.fromkeys(_COLUMNS, pl.String), orient="row")
+    if not any(frame["url"]):
+        frame = frame.drop("url")
+    return TextRows(frame, TEXT_COLUMNS, joined(frame, TEXT_COLUMNS))
+
+
+def _place(document: Document, chunk: Chunk) -> str:
+    """File and lines, such as "guide/install.md:12-30", or pages."""
+    numbers = str(chunk.first)
+    if chunk.last != chunk.first:
+        numbers += f"-{chunk.last}"
+    if document.unit == "line":
+        return f"{document.name}:{numbers}"
+    return f"{document.name}, {document.unit} {numbers}"
+
+
+def check_link(link: str | None) -> None:
+    """Refuse an invalid template of addresses."""
+    try:
+        (link or "").format(**dict.fromkeys(_LINK_FIELDS, ""))
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        fields = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
+        raise ConfigError(
+            f"--link {link}: expected an address with {fields}"
+        ) from error
+
+
+def _url(document: Document, chunk: Chunk, link: str | None) -> str:
+    """The address of a chunk; empty if unknown."""
+    if link is None:
+        if not document.url:
+            return ""
+        return f"{document.url}#{quote(chunk.anchor)}".rstrip("#")
+    path = PurePosixPath(document.name)
+    page = path.with_suffix("")
+    if path.stem.lower() in _FOLDER_PAGES:
+        page = path.parent
+    values = {
+        "file": str(path),
+        "page": "" if page == PurePosixPath() else str(page),
+        "anchor": chunk.anchor,
+        "line": str(chunk.first),
+    }
+    quoted = {name: quote(value) for name, value in values.items()}
+    return link.format(**quoted).rstrip("#")

@@ -1,15 +1,17 @@
-"""Ranks the rows of an index by words, by vectors, or by both."""
+"""Search queries, and what ranks the rows of an index for them: filters, words, vectors, or words and vectors."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy import ndarray
 from pydantic import Field, PositiveInt
 
@@ -17,8 +19,10 @@ from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import Vectors
 from aoe_train.searching.index_rows import WORDS, IndexManifest
 from aoe_train.searching.nearest import Searcher, read_faiss
-from pairkit.base.errors import ConfigError
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.settings import argument
+from pairkit.dataset.labels import MISSING
 from pairkit.similarity.bm25 import Bm25, Scores, best
 
 if TYPE_CHECKING:
@@ -27,26 +31,84 @@ if TYPE_CHECKING:
     Rows = Int[ndarray, " row"]
 
 By = Literal["both", "model", "words"]
+Conditions = Mapping[str, Any] | Sequence[str] | None
 # The score of a row with the query as its key, relative to the best score by words.
 _KEY_FACTOR = 1.01
 _MIN_CANDIDATES = 200  # of each ranking
+_DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"  # 31.05.2015
+_BEGINNING = "0000-01-01"  # completes a year or month
+_BOOLEANS = ("false", "true")
 
 
 class SearchQuery(NamedTuple):
     """The checked arguments of `SearchIndex.search`, and the rows that they select in an index."""
 
     text: str
-    vector: Float[ndarray, " dim"] | None  # None by words
+    # The model's vector; None by words, or if the text is to be encoded.
+    vector: Float[ndarray, " dim"] | None
     top: int
     by: By
     weight: float | None = None  # of vectors; None for the index's own
-    where: Mapping[str, Any] | None = None
-    before: Mapping[str, Any] | None = None
+    where: Mapping[str, Any] = {}
+    before: Mapping[str, Any] = {}
     # The rows that pass `where` and `before`, ascending; None for all.
     allowed: Rows | None = None
     # The rows with the text as their key. If words count, they come first, and vectors have no weight, because
     # they blur keys.
     keyed: Sequence[int] = ()
+
+
+def checked_query(
+    text: str,
+    by: str,
+    top: int,
+    weight: float | None,
+    where: Conditions,
+    before: Conditions,
+) -> SearchQuery:
+    """A query without its vector; raises ConfigError for invalid options, and DataError for a blank text."""
+    text = argument("text", text, str)
+    top = argument("top", top, int)
+    ranking = checked_ranking(by, top, weight)
+    if is_blank(text):
+        raise DataError("the text is empty; expected a search query")
+    return SearchQuery(
+        text,
+        None,
+        top,
+        ranking,
+        weight,
+        where=conditions("where", where),
+        before=conditions("before", before),
+    )
+
+
+def checked_ranking(by: str, top: int, weight: float | None) -> By:
+    """The checked `by` of a search; raises ConfigError for an invalid or ineffective option."""
+    argument("top", top, PositiveInt)
+    argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
+    ranking: By = argument("by", by, By)
+    if weight is not None and ranking != "both":
+        raise ConfigError(
+            f"weight: has no effect with by = {ranking}; leave it out, or set by = both"
+        )
+    return ranking
+
+
+def conditions(option: str, given: Conditions) -> Mapping[str, Any]:
+    """Values by column, from a mapping or from texts such as state=open."""
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    values: dict[str, str] = {}
+    for condition in argument(option, given, list[str]):
+        name, mark, value = condition.partition("=")
+        shown = f"--{option} {one_line(condition)}"
+        if not mark or not name:
+            raise ConfigError(f"{shown}: expected COLUMN=VALUE, such as state=open")
+        if name in values:
+            raise ConfigError(f"{shown}: a second value of {one_line(name)}; give one")
+        values[name] = value
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +119,9 @@ class RankedRows:
     scores: Float[ndarray, " hit"]
     cosines: Float[ndarray, " hit"] | None = None
     words: Float[ndarray, " hit"] | None = None
+
+
+_NO_ROWS = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 @dataclass
@@ -74,16 +139,21 @@ class Ranker:
         return Searcher(self.vectors, index)
 
     @cached_property
-    def _word_index(self) -> Bm25:
+    def _words(self) -> Bm25:
         return Bm25.load(self.folder / WORDS, len(self.vectors))
 
     def ranked(self, queries: Sequence[SearchQuery]) -> list[RankedRows]:
         """The best rows of each query; equal scores are ordered by cosine, then as in the index."""
         nearest = self._nearest(queries)
-        return [
-            self._best(query, nearest.get(number))
-            for number, query in enumerate(queries)
-        ]
+        rankings = []
+        for number, query in enumerate(queries):
+            if query.allowed is not None and not len(query.allowed):
+                rankings.append(_NO_ROWS)
+            elif query.by == "model":
+                rankings.append(nearest[number])
+            else:
+                rankings.append(self._by_words(query, nearest.get(number)))
+        return rankings
 
     def _nearest(self, queries: Sequence[SearchQuery]) -> dict[int, RankedRows]:
         """The nearest rows to each vector, by the number of its query."""
@@ -107,11 +177,16 @@ class Ranker:
                 nearest[number] = RankedRows(places[is_row], cosines, cosines)
         return nearest
 
-    def _best(self, query: SearchQuery, nearest: RankedRows | None) -> RankedRows:
-        """The best rows of a query; `nearest` are those nearest to its vector, if it has one."""
-        if nearest is not None and query.by == "model":
-            return nearest
-        scores = self._word_scores(query)
+    def _by_words(self, query: SearchQuery, nearest: RankedRows | None) -> RankedRows:
+        """The best rows by words, and by vectors if there are rows nearest to the query's."""
+        scores = np.array(self._words.scores(query.text))
+        highest = self._words.most(query.text)
+        if query.keyed:
+            scores[[*query.keyed]] = max(1.0, scores.max() * _KEY_FACTOR, highest)
+        if query.allowed is not None:
+            is_excluded = np.ones(len(scores), bool)
+            is_excluded[query.allowed] = False
+            scores[is_excluded] = 0
         if nearest is None or query.vector is None:
             places = best(scores, query.top)
             ranked = RankedRows(places, scores[places])
@@ -125,24 +200,9 @@ class Ranker:
                 0.0 if query.keyed else weight,
                 query.top,
             )
-        highest = self._word_index.most(query.text)
-        relative = np.zeros(len(ranked.places), np.float32)
-        if highest:
-            # The score of a row with the query as its key can be higher.
-            relative = np.minimum(scores[ranked.places] / highest, 1)
+        # The score of a row with the query as its key can be above the highest one of words.
+        relative = np.minimum(scores[ranked.places], highest) / (highest or 1)
         return replace(ranked, words=relative)
-
-    def _word_scores(self, query: SearchQuery) -> Scores:
-        """The score of each row; 0 for rows that the filters exclude."""
-        scores = np.array(self._word_index.scores(query.text))
-        if query.keyed:
-            highest = self._word_index.most(query.text)
-            scores[[*query.keyed]] = max(1.0, scores.max() * _KEY_FACTOR, highest)
-        if query.allowed is not None:
-            is_excluded = np.ones(len(scores), bool)
-            is_excluded[query.allowed] = False
-            scores[is_excluded] = 0
-        return scores
 
 
 def fuse(
@@ -167,13 +227,93 @@ def num_candidates(by: By, top: int) -> int:
     return top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
 
 
-def checked_ranking(by: str, top: int, weight: float | None) -> By:
-    """The checked `by` of a search; raises ConfigError for an invalid or ineffective option."""
-    argument("top", top, PositiveInt)
-    argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
-    ranking: By = argument("by", by, By)
-    if weight is not None and ranking != "both":
+def allowed_rows(rows: pl.DataFrame, query: SearchQuery) -> Rows | None:
+    """Ascending numbers of the rows that pass the filters; None without filters."""
+    if not query.where and not query.before:
+        return None
+    keep = pl.repeat(value=True, n=rows.height, eager=True)
+    for name, value in query.where.items():
+        column = _filter_column(rows, "where", name)
+        text = _as_text(value)
+        if isinstance(column.dtype, pl.List):
+            is_equal = column.cast(pl.List(pl.String)).list.contains(text)
+        else:
+            column, wanted = _comparable(column, text)
+            is_equal = column == wanted
+        keep &= is_equal.fill_null(value=False)
+    for name, value in query.before.items():
+        column, limit = _comparable(sortable(rows, name), _as_text(value))
+        is_before = column < limit
+        keep &= is_before.fill_null(value=False)
+    return keep.arg_true().to_numpy().astype(np.int64)
+
+
+def _filter_column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
+    """A column to filter by, with times in UTC without a zone; raises ConfigError if it is missing."""
+    if name not in rows.columns:
+        names = one_line(", ".join(rows.columns))
+        raise ConfigError(f"{option} {name}: no such column; choose from {names}")
+    column = rows[name]
+    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone:
+        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column
+
+
+def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A column by which rows are ordered, as numbers if all texts that aren't missing are, as in CSV.
+
+    Raises ConfigError for lists, and for dates that don't sort as text.
+    """
+    column = _filter_column(rows, "before", name)
+    if column.dtype.is_nested():
         raise ConfigError(
-            f"weight: has no effect with by = {ranking}; leave it out, or set by = both"
+            f"before {name}: contains lists; choose a column of numbers, times or texts"
         )
-    return ranking
+    if column.dtype != pl.String:
+        return column
+    is_missing = column.str.contains(MISSING).fill_null(value=False)
+    column = column.set(is_missing, None)
+    numbers = column.cast(pl.Float64, strict=False)
+    if numbers.null_count() == column.null_count():
+        return numbers
+    dates = column.filter(column.str.contains(_DAY_FIRST))
+    if dates.len():
+        raise ConfigError(
+            f"before {name}: dates such as {one_line(dates[0], 30)} don't sort as text; write them as"
+            " 2015-05-31"
+        )
+    return column
+
+
+def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
+    """A column and a value, both as numbers, times or texts; raises ConfigError if the value isn't one."""
+    expected = "a number"
+    try:
+        if column.dtype.is_numeric():
+            number = float(text)
+            is_integer = text.lstrip("-").isdecimal() and abs(number) < 2**63
+            return column, int(text) if is_integer else number
+        if column.dtype == pl.Boolean:
+            expected = "true or false"
+            return column.cast(pl.Int8), _BOOLEANS.index(text.lower())
+        if column.dtype == pl.Time:
+            expected = "a time of day such as 09:30"
+            return column, time.fromisoformat(text)
+        if column.dtype not in (pl.Date, pl.Datetime):
+            return column.cast(pl.String), text
+        expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
+        instant = datetime.fromisoformat(text + _BEGINNING[len(text) :])
+        if instant.tzinfo is not None:
+            instant = instant.astimezone(UTC).replace(tzinfo=None)
+        return column.cast(pl.Datetime("us")), instant
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"{column.name}={one_line(text, 100)}: expected {expected}"
+        ) from error
+
+
+def _as_text(value: Any) -> str:
+    """A value as texts and JSON write it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Sections of a run's settings that only training reads: rows, batches, optimiser, teachers, logs."""
+"""Sections of a run's settings: layers, rows, batches, optimiser, teachers, logs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,81 @@ Conflicts = Literal["keep", "drop", "first", "error"]
 Author = Literal["rules", "people"]
 
 
-def _for_training(value: object) -> object:
-    """Refuse a precision that can't be trained in."""
-    if value == "int8":
-        raise ValueError("int8 is for encoding only; train in fp32 or bf16")
-    return value
-
-
-Precision = Annotated[
-    Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_for_training)
-]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line separated by commas."""
+
+
+Activation = Literal[
+    "identity",
+    "elu",
+    "gelu",
+    "leakyrelu",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "sigmoid",
+    "softplus",
+    "tanh",
+]
+
+
+class DenseSettings(Settings):
+    """A dense layer after the pooling: activation(W x + b).
+
+    `encoder.dense` lists the layers in order, or only their sizes: `[256]`. Their weights are initialised at
+    random unless the backbone's folder has them.
+    """
+
+    size: int = setting(..., "Number of output dimensions.", ge=1, le=1 << 20)
+    activation: Activation = setting("identity", "Activation function of the layer.")
+    bias: bool = setting(True, "Add a learned bias to the output.")
+    residual: bool = setting(
+        False, "Add the input to the output, by a learned matrix if sizes differ."
+    )
+
+
+def dense_layers(value: object) -> object:
+    """Turn sizes into layers; on a command line they are separated by commas."""
+    layers = [value] if isinstance(value, int) else split_at_commas(value)
+    if not isinstance(layers, list | tuple):
+        return layers
+    return [
+        {"size": layer} if isinstance(layer, int | str) else layer for layer in layers
+    ]
+
+
+class LoraSettings(Settings):
+    """Low-rank adaptation (LoRA): each adapted matrix W becomes W + (alpha / rank) B A; only A and B train.
+
+    The defaults are the paper's for LLaMA2-7B on NLI.
+    """
+
+    rank: int = setting(32, "Rank of the adapters: the inner dimension of B A.", ge=1)
+    alpha: int = setting(
+        32, "Scale of the adapters' product B A, divided by the rank.", ge=1
+    )
+    dropout: float = setting(
+        0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1
+    )
+    targets: Literal["auto"] | Names = setting(
+        "auto",
+        'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.',
+    )
+    four_bit: bool = setting(
+        False,
+        "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.",
+    )
+
+
+def lora_or_none(value: object) -> object:
+    """Turn true into default settings and false into None."""
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
 
 
 class DataSettings(Settings):

@@ -1,9 +1,17 @@
-"""The settings of a training run, with their defaults and constraints."""
+"""The settings of a training run, with their defaults and constraints; the prompts of a model.
+
+A prompt is words that a model was trained to read with a text, stored in the model by name. It is put before
+the text, as in sentence-transformers: `query: `. If it contains `{text}`, the text replaces that: `Summarize
+sentence {text} in one word:`. Braces within texts have no meaning.
+
+As in sentence-transformers, every model has the prompts `query` and `document`. They are empty unless the
+model defines them, or its default prompt has words after the text; then they are that prompt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,29 +24,139 @@ from pydantic import (
 
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import ObjectiveSettings
-from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.run_settings import (
     BatchSettings,
     CardSettings,
     Conflicts,
     DataSettings,
+    DenseSettings,
     GuideSettings,
     LogSettings,
+    LoraSettings,
     MixSettings,
-    Names,
     OptimSettings,
     RunSettings,
     TeacherSettings,
+    dense_layers,
+    lora_or_none,
 )
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.base.settings import (
     PathText,
     Settings,
     argument,
     setting,
-    split_at_commas,
 )
 from pairkit.dataset.labels import LabelRange, LabelValues
+
+PLACE = "{text}"
+DEFAULT = "default"
+"""Name of an unnamed prompt for all texts."""
+QUERY = "query"
+DOCUMENT = "document"
+DOCUMENTS = (DOCUMENT, "passage", "corpus")
+"""Names of the prompt for searched texts; the first non-empty one is used."""
+
+
+class Prompt(NamedTuple):
+    """The words before and after a text."""
+
+    before: str
+    after: str = ""
+
+
+def read_prompt(words: str) -> Prompt:
+    """Split a prompt at `{text}`."""
+    count = words.count(PLACE)
+    if count > 1:
+        raise ConfigError(
+            f"prompt {one_line(words, 80)!r}: has {PLACE} {count} times; expected once at most"
+        )
+    try:
+        words.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"prompt {words!r}: has a lone surrogate; expected valid Unicode"
+        ) from error
+    before, _, after = words.partition(PLACE)
+    return Prompt(before, after)
+
+
+def written_out(words: str, text: str) -> str:
+    """The text with its prompt, for models that we don't tokenise for."""
+    before, after = read_prompt(words)
+    return f"{before}{text}{after}"
+
+
+class NamedPrompts:
+    """A model's prompts by name, and the name of its default."""
+
+    def __init__(self, prompts: Mapping[str, str], default: str | None = None) -> None:
+        """Check the prompts."""
+        for name, words in prompts.items():
+            if not name.strip():
+                raise ConfigError(f"prompt {one_line(words, 80)!r}: has an empty name")
+            read_prompt(words)
+        self.prompts = prompts
+        self.default = default
+        implied = prompts.get(default or "", "")
+        if not read_prompt(implied).after:
+            implied = ""
+        self.known = {QUERY: implied, DOCUMENT: implied, **prompts}
+        """All prompts that can be used by name."""
+        if default is not None:
+            self.named(default)
+
+    def named(self, name: str) -> str:
+        """The words of a prompt."""
+        if name not in self.known:
+            known = ", ".join(
+                repr(one_line(known_name, 80)) for known_name in self.known
+            )
+            raise ConfigError(
+                f"no prompt {one_line(name, 80)!r}; this model has {known}"
+            )
+        return self.known[name]
+
+    def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
+        """The words to use: `prompt` itself, the prompt with this name, or else the default."""
+        if prompt is not None and name is not None:
+            raise ConfigError("--prompt and --prompt-name: give only one of them")
+        if prompt is not None:
+            read_prompt(prompt)
+            return prompt
+        if name is None:
+            name = self.default
+        return "" if name is None else self.named(name)
+
+    @property
+    def query(self) -> str:
+        """The words for queries."""
+        return self.known[QUERY]
+
+    @property
+    def document(self) -> str:
+        """The words for searched texts."""
+        prompts = (self.known.get(name) for name in DOCUMENTS)
+        return next(filter(None, prompts), "")
+
+    @property
+    def around_all(self) -> str | None:
+        """The only prompt, if it is the default and has words after the text; a tokenizer can then add it."""
+        if self.default is None or self.prompts.keys() != {self.default}:
+            return None
+        words = self.prompts[self.default]
+        return words if read_prompt(words).after else None
+
+    @property
+    def after_text(self) -> str | None:
+        """The name of a prompt with words after the text, if there is one."""
+        return next(
+            (name for name, words in self.prompts.items() if read_prompt(words).after),
+            None,
+        )
+
 
 Pooling = Literal[
     "auto",
@@ -56,20 +174,6 @@ EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
-Activation = Literal[
-    "identity",
-    "elu",
-    "gelu",
-    "leakyrelu",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "silu",
-    "sigmoid",
-    "softplus",
-    "tanh",
-]
 
 # Names of the papers, sentence-transformers and angle-emb.
 _POOLINGS = {
@@ -86,31 +190,6 @@ def named_precision(name: str | None) -> EncodingPrecision:
         "precision", name or "auto", EncodingPrecision
     )
     return precision
-
-
-class DenseSettings(Settings):
-    """A dense layer after the pooling: activation(W x + b).
-
-    `encoder.dense` lists the layers in order, or only their sizes: `[256]`. Their weights are initialised at
-    random unless the backbone's folder has them.
-    """
-
-    size: int = setting(..., "Number of output dimensions.", ge=1, le=1 << 20)
-    activation: Activation = setting("identity", "Activation function of the layer.")
-    bias: bool = setting(True, "Add a learned bias to the output.")
-    residual: bool = setting(
-        False, "Add the input to the output, by a learned matrix if sizes differ."
-    )
-
-
-def _layers(value: object) -> object:
-    """Turn sizes into layers; on a command line they are separated by commas."""
-    layers = [value] if isinstance(value, int) else split_at_commas(value)
-    if not isinstance(layers, list | tuple):
-        return layers
-    return [
-        {"size": layer} if isinstance(layer, int | str) else layer for layer in layers
-    ]
 
 
 class EncoderSettings(Settings):
@@ -135,7 +214,7 @@ class EncoderSettings(Settings):
         None, "Name of the prompt that is used by default."
     )
     include_prompt: bool = setting(True, "Include the prompt's tokens in pooling.")
-    dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(_layers)] = ()
+    dense: Annotated[tuple[DenseSettings, ...], BeforeValidator(dense_layers)] = ()
     layers: int | None = setting(
         None, "Use the backbone's first N layers. Default: all.", ge=1
     )
@@ -170,36 +249,6 @@ class EncoderSettings(Settings):
     def named_prompts(self) -> NamedPrompts:
         """The prompts with the default's name."""
         return NamedPrompts(self.prompts, self.default_prompt_name)
-
-
-class LoraSettings(Settings):
-    """Low-rank adaptation (LoRA): each adapted matrix W becomes W + (alpha / rank) B A; only A and B train.
-
-    The defaults are the paper's for LLaMA2-7B on NLI.
-    """
-
-    rank: int = setting(32, "Rank of the adapters: the inner dimension of B A.", ge=1)
-    alpha: int = setting(
-        32, "Scale of the adapters' product B A, divided by the rank.", ge=1
-    )
-    dropout: float = setting(
-        0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1
-    )
-    targets: Literal["auto"] | Names = setting(
-        "auto",
-        'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.',
-    )
-    four_bit: bool = setting(
-        False,
-        "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes.",
-    )
-
-
-def _lora(value: object) -> object:
-    """Turn true into default settings and false into None."""
-    if isinstance(value, bool):
-        return {} if value else None
-    return value
 
 
 def merged(below: Tree, above: Tree) -> Tree:
@@ -331,7 +380,7 @@ class TrainSettings(Settings):
     objective: ObjectiveSettings = ObjectiveSettings()
     batches: BatchSettings = BatchSettings()
     optim: OptimSettings = OptimSettings()
-    lora: Annotated[LoraSettings | None, BeforeValidator(_lora)] = setting(
+    lora: Annotated[LoraSettings | None, BeforeValidator(lora_or_none)] = setting(
         None,
         "Train adapters instead of all weights; false: all weights. Default: adapters if the backbone is a "
         "decoder.",

@@ -13,10 +13,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from aoe_train.data.column_prompts import run_prompts
-from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
-from aoe_train.data.token_batches import Batches, collate
+from aoe_train.data.token_batches import Batches, Mixture, collate
 from aoe_train.model.backbones.changes import (
     add_lora,
     has_lora,
@@ -32,12 +31,15 @@ from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import (
-    NO_OUTPUTS,
     Examples,
     TeacherOutputs,
 )
-from aoe_train.training.build_objective import build_objective, return_layers
-from aoe_train.training.pair_model import PairModel, TextObjective
+from aoe_train.training.pair_model import (
+    PairModel,
+    TextObjective,
+    build_objective,
+    return_layers,
+)
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
@@ -72,7 +74,7 @@ class Dataset:
     store: TokenStore
     batches: Batches
     views: bool
-    teacher_outputs: TeacherOutputs = NO_OUTPUTS
+    teacher_outputs: TeacherOutputs
 
     @property
     def loss_weights(self) -> dict[str, float]:
@@ -105,19 +107,10 @@ class Built:
         """Optimiser steps of the whole run."""
         return math.ceil(self.args.num_train_epochs * self.steps_an_epoch)
 
-    def _epochs_and_batches(self, steps: int) -> tuple[int, int]:
-        """Whole epochs in this many optimiser steps, and batches of the next epoch."""
-        epochs, more_steps = divmod(steps, self.steps_an_epoch)
-        return epochs, more_steps * self.args.gradient_accumulation_steps
-
-    def epochs(self, steps: int) -> float:
-        """Epochs after this many optimiser steps."""
-        epochs, batches = self._epochs_and_batches(steps)
-        return epochs + batches / len(self.batches)
-
     def rows(self, steps: int) -> int:
         """Number of rows in this many optimiser steps, over all processes."""
-        epochs, batches = self._epochs_and_batches(steps)
+        epochs, more_steps = divmod(steps, self.steps_an_epoch)
+        batches = more_steps * self.args.gradient_accumulation_steps
         unfinished = self.batches.plan(epochs)[:batches]
         return self.batches.rows_seen(epochs) + sum(map(len, unfinished))
 
@@ -160,7 +153,14 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             for name, rows in data.train.items()
         ]
         model = _build_model(encoder, datasets, loaded)
-        batches = _mix_batches(datasets, loaded)
+        batches = Mixture(
+            [dataset.batches for dataset in datasets],
+            [settings.section(dataset.name).weight for dataset in datasets],
+            settings.mix,
+            seed=settings.seed,
+            world=loaded.process.args.world_size,
+            rank=loaded.process.args.process_index,
+        )
     args = completed(
         loaded.process.args,
         settings,
@@ -183,20 +183,6 @@ def _apply_prompts(loaded: Loaded) -> tuple[Encoder, Data]:
     train = {name: prompts[name].applied(rows) for name, rows in data.train.items()}
     dev = {name: prompts[name].applied(rows) for name, rows in data.dev.items()}
     return Encoder(given.model, given.tokenizer, settings), Data(train, dev)
-
-
-def _mix_batches(datasets: Sequence[Dataset], loaded: Loaded) -> Mixture:
-    """The batches of all datasets."""
-    args = loaded.process.args
-    settings = loaded.settings
-    return Mixture(
-        [dataset.batches for dataset in datasets],
-        [settings.section(dataset.name).weight for dataset in datasets],
-        settings.mix,
-        seed=settings.seed,
-        world=args.world_size,
-        rank=args.process_index,
-    )
 
 
 def _may_skip_weights(model: PairModel, loaded: Loaded) -> bool:
@@ -349,7 +335,7 @@ def _build_loader(
         return batch
 
     return DataLoader(
-        range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
+        range(batches.starts[-1]),  # type: ignore[arg-type]
         batch_sampler=batches,
         collate_fn=collated,
         pin_memory=device.type == "cuda",

@@ -33,14 +33,13 @@ from transformers.integrations.integration_utils import (
     WandbCallback,
 )
 
-from aoe_train.training.processes import is_distributed, is_main, trained_weights
+from aoe_train.training.processes import trained_weights
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.settings.run_settings import LogSettings
     from aoe_train.training.training_arguments import Process
 
 
@@ -56,9 +55,8 @@ _MAX_SAMPLES = 100
 class Stopwatch:
     """Adds up the time inside `running`, without the time inside `paused`."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0  # up to the last pause
-        self._since: float | None = None
+    seconds = 0.0  # up to the last pause
+    _since: float | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -117,43 +115,6 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
     if received and signal.getsignal(received[-1]) is signal.default_int_handler:
         raise KeyboardInterrupt
-
-
-class SavePolicy:
-    """Decides when to save and stop; processes agree at log entries, a single one after any step."""
-
-    def __init__(
-        self, settings: LogSettings, stop_requested: Callable[[], bool]
-    ) -> None:
-        self._steps = settings.checkpoint_steps
-        self._seconds = 60 * settings.checkpoint_minutes
-        self._last_save = time.monotonic()
-        self._stop_requested = stop_requested
-        self.stops = False
-
-    def saves(self, step: int, device: torch.device, *, logs: bool) -> bool:
-        """Whether to save after this step, which `logs` or not; the same on all ranks.
-
-        Sets `stops`, and starts the time to the next checkpoint if this one is saved.
-        """
-        due = time.monotonic() - self._last_save >= self._seconds
-        if not is_distributed():
-            self.stops = self._stop_requested()
-        elif logs:
-            flags = torch.tensor(
-                [is_main() and due, self._stop_requested()], dtype=torch.int32
-            )
-            flags = flags.to(device)
-            torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
-            due, self.stops = map(bool, flags.tolist())
-        if self._steps is None:
-            due = logs and due
-        else:
-            due = step % self._steps == 0
-        saves = self.stops or due
-        if saves:
-            self._last_save = time.monotonic()
-        return saves
 
 
 class WeightAverage:

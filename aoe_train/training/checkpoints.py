@@ -1,7 +1,8 @@
 """Checkpoints of a run: one file `step-<n>.pt` each, complete or absent. The newest one suffices to resume.
 
 It has the trained weights, the best ones and the average so far, optimiser and schedule, each rank's random
-state, the log with the callbacks' states, losses that aren't logged yet, and the training time.
+state, the log with the callbacks' states, losses that aren't logged yet, and the training time. The last one,
+of a run that has `ended`, has the weights to save, the log and the time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING or torch.distributed.is_available():
     )
 
 if TYPE_CHECKING:
-    from aoe_train.training.training_run import TrainingRun
+    from aoe_train.training.fit import TrainingRun
 
 
 def newest(work: Path) -> Path | None:
@@ -65,7 +66,7 @@ def save(run: TrainingRun) -> None:
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
         stateful: Any = [
-            each for each in run.events.callbacks if isinstance(each, ExportableState)
+            each for each in run.handler.callbacks if isinstance(each, ExportableState)
         ]
         history = replace(run.state, stateful_callbacks=stateful)
         weights = {
@@ -78,15 +79,19 @@ def save(run: TrainingRun) -> None:
             for name, each in weights.items()
         }
         content |= {
-            "optimiser": optimiser_state(model, run.step.optimiser),
-            "schedule": run.step.schedule.state_dict(),
-            "scaler": None if scaler is None else scaler.state_dict(),  # with fp16
-            "random": gather_objects(_random_state(run.built.args.device)),
             "history": json.dumps(asdict(history)),
-            "losses": run.losses.pending(),
             "seconds": run.clock.seconds,
             "name": run.name,
+            "ended": run.ended,
         }
+        if not run.ended:
+            content |= {
+                "optimiser": optimiser_state(model, run.step.optimiser),
+                "schedule": run.step.schedule.state_dict(),
+                "scaler": None if scaler is None else scaler.state_dict(),  # fp16
+                "random": gather_objects(_random_state(run.built.args.device)),
+                "losses": run.losses.pending(),
+            }
         if is_main():
             with whole_file(path) as file:
                 torch.save(content, file)
@@ -103,20 +108,23 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     step = run.step
     content = read(checkpoint)
     restore_weights(model, content["weights"])
+    run.clock.seconds += content["seconds"]
+    run.name = content["name"]
+    run.ended = content["ended"]
+    run.state = replace(
+        _restore_history(content["history"], run.handler.callbacks),
+        is_world_process_zero=run.state.is_world_process_zero,
+        is_local_process_zero=run.state.is_local_process_zero,
+    )
+    if run.ended:
+        return
     run.best = content["best"]
     if run.best and is_sharded(model):
         run.best = _placed_like(trained_weights(model), run.best)
     run.average.mean = content["average"]
     if run.average.mean:
         run.average.mean = _placed_like(trained_weights(model), run.average.mean)
-    run.clock.seconds += content["seconds"]
-    run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
-    run.events.state = replace(
-        _restore_history(content["history"], run.events.callbacks),
-        is_world_process_zero=run.state.is_world_process_zero,
-        is_local_process_zero=run.state.is_local_process_zero,
-    )
     if not is_sharded(model):  # parts of a sharded model can't run before the whole
         run.check_divergence()
         run.sound = checkpoint

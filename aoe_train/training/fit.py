@@ -1,7 +1,6 @@
 """Training: the loop, from the newest checkpoint to the best weights, and what the model has gained.
 
-The loop runs on accelerate and calls transformers' callbacks. When one requests it, `training_run` logs and
-evaluates, and `checkpoints` saves.
+The loop runs on accelerate and calls transformers' callbacks, which request logs, evaluations and checkpoints.
 """
 
 from __future__ import annotations
@@ -9,14 +8,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import torch
 from accelerate import skip_first_batches  # type: ignore[import-untyped]
 from transformers import (
     DefaultFlowCallback,
     EarlyStoppingCallback,
+    TrainerControl,
     TrainerState,
     enable_full_determinism,
     set_seed,
@@ -28,27 +29,38 @@ from transformers.trainer_callback import CallbackHandler
 from transformers.utils.logging import set_verbosity
 
 from aoe_train.training import checkpoints
-from aoe_train.training.baseline import Baseline
 from aoe_train.training.callbacks import (
-    SavePolicy,
     Stopped,
     Stopwatch,
     WeightAverage,
     open_trackers,
 )
-from aoe_train.training.loss_log import Diverged, LossLog
+from aoe_train.training.monitoring import (
+    Baseline,
+    Diverged,
+    LossLog,
+    collapse_problem,
+    gradient_problem,
+)
 from aoe_train.training.processes import (
+    copy_weights,
+    is_distributed,
     is_main,
     is_sharded,
+    run_on_main,
     shard,
+    trained_weights,
     unshard,
     wait_for_all,
 )
-from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
+from aoe_train.training.training_arguments import METRIC, OptimiserStep
+from pairkit.base.cli.progress import Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import whole_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
     from transformers import TrainerCallback
 
@@ -73,6 +85,141 @@ class Fitted:
     keeps_model: bool  # whether the weights are the trained ones, not the backbone's
 
 
+@dataclass
+class TrainingRun:
+    """The parts of a training loop, and what a checkpoint stores beside their states."""
+
+    built: Built
+    step: OptimiserStep
+    handler: CallbackHandler  # of callbacks, which set `control` to request something
+    state: TrainerState  # steps, log and best score
+    stop_requested: Callable[[], bool]
+    average: WeightAverage  # the weights to evaluate and keep
+    losses: LossLog  # not logged yet
+    baseline: Baseline
+    clock: Stopwatch  # training time without evaluation and checkpoints
+    name: str  # in reports
+    control: TrainerControl = field(default_factory=TrainerControl)
+    # The best weights, in memory, so that an evaluation writes nothing.
+    best: dict[str, Tensor] | None = None
+    sound: Path | None = None  # the newest checkpoint that has not diverged
+    # The state of a checkpoint, with which the next epoch starts.
+    random_state: dict[str, Any] | None = None
+    ended: bool = False  # whether the model has the weights to save
+    stops: bool = False  # whether to stop after the checkpoint
+    last_save: float = field(default_factory=time.monotonic)
+    _notes: dict[str, str] = field(default_factory=dict)
+
+    def event(self, name: str, **seen: Any) -> None:
+        """Call all callbacks for an event, as transformers' `Trainer` does."""
+        call = getattr(self.handler, name)
+        self.control = call(self.built.args, self.state, self.control, **seen)
+
+    def after_step(self) -> None:
+        """Average the weights, and request what is due: a last log entry, a checkpoint."""
+        state = self.state
+        control = self.control
+        self.average.add(self.built.model, state.global_step, state.max_steps)
+        control.should_log |= state.global_step >= state.max_steps
+        if self._save_is_due(logs=control.should_log):
+            control.should_save = True
+            self.last_save = time.monotonic()
+        if not control.should_log:
+            self.show()
+
+    def _save_is_due(self, *, logs: bool) -> bool:
+        """Whether to save after this step; processes agree at log entries, a single one after any step."""
+        settings = self.built.loaded.settings.log
+        due = time.monotonic() - self.last_save >= 60 * settings.checkpoint_minutes
+        if not is_distributed():
+            self.stops = self.stop_requested()
+        elif logs:
+            flags = torch.tensor(
+                [is_main() and due, self.stop_requested()], dtype=torch.int32
+            )
+            flags = flags.to(self.built.args.device)
+            torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
+            due, self.stops = map(bool, flags.tolist())
+        if settings.checkpoint_steps is not None:
+            due = self.state.global_step % settings.checkpoint_steps == 0
+        else:
+            due = due and logs
+        return due or self.stops
+
+    def show(self, *, ended: bool = False) -> None:
+        """Show the progress, with the newest loss and dev score."""
+        note = ", ".join(self._notes.values())
+        state = self.state
+        progress = Progress(
+            "train", state.global_step, state.max_steps, note, ended=ended
+        )
+        self.built.loaded.process.show(progress)
+
+    def log_losses(self, norm: Tensor | None, lr: float) -> None:
+        """Log the mean losses since the last entry, if there are any."""
+        losses = self.losses.drain()
+        if not losses:
+            return
+        norms = {} if norm is None else {"grad_norm": float(norm)}
+        self.log({"loss": losses["loss"], **norms, "learning_rate": lr, **losses})
+
+    def log(self, logs: dict[str, float]) -> None:
+        """Add a log entry; raises Diverged if the gradient shows divergence."""
+        logs["epoch"] = self.state.epoch or 0.0
+        self.state.log_history.append({**logs, "step": self.state.global_step})
+        self.event("on_log", logs=logs)
+        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
+            if key in logs:
+                self._notes[name] = f"{name} {logs[key]:.4f}"
+        if "loss" in logs:
+            self.show()
+        # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
+        history = [] if self.built.args.fp16 else self.state.log_history
+        norms = [entry["grad_norm"] for entry in history if "grad_norm" in entry]
+        self._raise_if_diverged(gradient_problem(norms))
+
+    def evaluate(self) -> None:
+        """Score the dev data, and keep the weights if they are the best; all ranks get the same scores.
+
+        Raises Diverged instead of scoring a model that has diverged.
+        """
+        score = self.baseline.score
+        if score is None:
+            return
+        self.check_divergence()
+        model = self.built.model
+        state = self.state
+        deciding = f"eval_{METRIC}"
+        with self.clock.paused():
+            model.eval()
+            with self.average.applied(model):
+                metrics = run_on_main(model, lambda: score().log_entry(deciding))
+            self.log(metrics)
+            self.event("on_evaluate", metrics=metrics)
+        best_before = -math.inf if state.best_metric is None else state.best_metric
+        if metrics[deciding] > best_before:  # not if it is NaN
+            state.best_metric = metrics[deciding]
+            state.best_global_step = state.global_step
+            self.best = copy_weights(
+                self.average.chosen(model) or trained_weights(model)
+            )
+
+    def check_divergence(self) -> None:
+        """Raise Diverged on all ranks if the losses or the vectors of one show divergence."""
+        self.losses.check()
+        baseline = self.baseline
+        with self.clock.paused():
+            spread = run_on_main(self.built.model, baseline.spread)
+        texts = len(baseline.sample)
+        self._raise_if_diverged(collapse_problem(baseline.spread_before, spread, texts))
+
+    def _raise_if_diverged(self, problem: str | None) -> None:
+        if problem is not None:
+            raise Diverged.at(
+                self.state.global_step, problem, lr=self.built.args.learning_rate
+            )
+
+
 def fit(
     built: Built,
     baseline: Baseline,
@@ -87,8 +234,7 @@ def fit(
     settings = built.loaded.settings
     if settings.run.shard:
         shard(built.model)
-    policy = SavePolicy(settings.log, stop_requested)
-    run = _prepare_run(built, callbacks, policy, baseline)
+    run = _prepare_run(built, callbacks, stop_requested, baseline)
     _train_to_end(run)
     dev_gain = baseline.dev_gain()
     gain = baseline.judged_gain()
@@ -105,20 +251,30 @@ def fit(
 def _train_to_end(run: TrainingRun) -> None:
     """Train from the newest checkpoint to the end, and restore the best weights; raises as `fit`."""
     process = run.built.loaded.process
-    model = run.built.model
     try:
         _resume(run)
-        run_epochs(run)
-        run.check_divergence()
+        if not run.ended:
+            run_epochs(run)
+            run.check_divergence()
+            _restore_best_weights(run)
     except Diverged as error:
         raise Diverged(f"{error}{_save_sound_weights(run)}") from error
     except Stopped as stopped:
         process.say(f"{process.work}: {stopped} with a checkpoint")
         raise
+    unshard(run.built.model)
+
+
+def _restore_best_weights(run: TrainingRun) -> None:
+    """Give the model the weights to save, and save them, so that a run that is killed now needn't train again."""
+    model = run.built.model
     best = run.best or run.average.chosen(model)
     if best is not None:
         checkpoints.restore_weights(model, best)
-    unshard(model)
+    run.best = None
+    run.average.mean = None
+    run.ended = True
+    checkpoints.save(run)
 
 
 def run_epochs(run: TrainingRun) -> None:
@@ -128,40 +284,30 @@ def run_epochs(run: TrainingRun) -> None:
     checkpoint are derived from its step.
     """
     state = run.state
-    events = run.events
     built = run.built
     first_step = state.global_step
-    run.logged = first_step
-    start = time.perf_counter()
-    events("on_train_begin")
+    run.event("on_train_begin")
     run.show()
     for epoch in range(first_step // built.steps_an_epoch, state.num_train_epochs):
-        events("on_epoch_begin")
+        run.event("on_epoch_begin")
         with run.clock.running():
             for batches in _batches_of_steps(run, epoch):
                 norm, lr = _run_step(run, batches)
                 _log_evaluate_save(run, norm, lr)
-                if events.control.should_training_stop:
+                if run.control.should_training_stop:
                     break
                 is_epoch_over = state.global_step % built.steps_an_epoch == 0
-                if events.control.should_epoch_stop and not is_epoch_over:
+                if run.control.should_epoch_stop and not is_epoch_over:
                     raise ConfigError(
                         "callbacks: one set should_epoch_stop, but an epoch can't end early,"
                         " since the run couldn't be resumed; set should_training_stop, or"
                         " change epochs"
                     )
-            events("on_epoch_end")
+            run.event("on_epoch_end")
             _log_evaluate_save(run, norm, lr)
-        if events.control.should_training_stop:
+        if run.control.should_training_stop:
             break
-    runtime = time.perf_counter() - start
-    run.log(
-        {
-            "train_runtime": runtime,
-            "train_steps_per_second": (state.global_step - first_step) / runtime,
-        }
-    )
-    events("on_train_end")
+    run.event("on_train_end")
     run.show(ended=True)
 
 
@@ -170,22 +316,21 @@ def _run_step(
 ) -> tuple[Tensor | None, float]:
     """Update the weights with some batches; returns the gradient's norm and the learning rate."""
     state = run.state
-    events = run.events
     step = run.step
-    events("on_step_begin")
+    run.event("on_step_begin")
     for batch in batches[:-1]:
         with step.no_sync():
             step.backward(batch, state.global_step, len(batches))
-        events("on_substep_end")
+        run.event("on_substep_end")
     step.backward(batches[-1], state.global_step, len(batches))
     norm = step.clip()
-    events("on_pre_optimizer_step")
+    run.event("on_pre_optimizer_step")
     step.optimiser.step()
-    events("on_optimizer_step")
+    run.event("on_optimizer_step")
     lr = step.advance()
     state.global_step += 1
-    state.epoch = run.built.epochs(state.global_step)
-    events("on_step_end")
+    state.epoch = state.global_step / run.built.steps_an_epoch
+    run.event("on_step_end")
     run.after_step()
     return norm, lr
 
@@ -216,17 +361,16 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
 
 def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None:
     """Log, evaluate and save as callbacks have requested; raises Stopped after the checkpoint of a stop."""
-    events = run.events
-    if events.control.should_log:
+    if run.control.should_log:
         run.log_losses(norm, lr)
-    if events.control.should_evaluate:
+    if run.control.should_evaluate:
         run.evaluate()
-    if events.control.should_save:
+    if run.control.should_save:
         # At the end of training, the finished model is saved next.
-        if not events.control.should_training_stop:
+        if not run.control.should_training_stop:
             checkpoints.save(run)
-        events("on_save")
-        if run.policy.stops and not events.control.should_training_stop:
+        run.event("on_save")
+        if run.stops and not run.control.should_training_stop:
             wait_for_all()
             raise Stopped(f"stopped after step {run.state.global_step}")
 
@@ -234,7 +378,7 @@ def _log_evaluate_save(run: TrainingRun, norm: Tensor | None, lr: float) -> None
 def _prepare_run(
     built: Built,
     callbacks: Sequence[TrainerCallback],
-    policy: SavePolicy,
+    stop_requested: Callable[[], bool],
     baseline: Baseline,
 ) -> TrainingRun:
     """The parts of the loop, before the first step."""
@@ -270,19 +414,20 @@ def _prepare_run(
         all_callbacks, model, None, step.optimiser, step.schedule
     )
     handler.train_dataloader = built.loader
-    events = Events(handler, args, state)
-    events("on_init_end")
-    return TrainingRun(
+    run = TrainingRun(
         built,
         step,
-        events,
-        policy,
+        handler,
+        state,
+        stop_requested,
         average,
         losses,
         baseline,
         Stopwatch(),
         name=f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}",
     )
+    run.event("on_init_end")
+    return run
 
 
 def _resume(run: TrainingRun) -> None:
@@ -294,9 +439,9 @@ def _resume(run: TrainingRun) -> None:
             f"{process.work}: continuing after step {checkpoints.step_of(newest)}"
         )
         checkpoints.restore(run, newest)
-    if is_main():
+    if is_main() and not run.ended:
         step = run.state.global_step
-        open_trackers(run.events.callbacks, process, run.built.args, run.name, step)
+        open_trackers(run.handler.callbacks, process, run.built.args, run.name, step)
 
 
 def _save_sound_weights(run: TrainingRun) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,6 +27,7 @@ from aoe_train.data.defaults import (
     with_defaults_for_all,
     with_domain_preset,
 )
+from aoe_train.data.examples import without_rows
 from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.dev import JudgedPairs
@@ -44,7 +44,6 @@ from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outl
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
-from aoe_train.model.folder_checks import read_object
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
@@ -58,7 +57,8 @@ from aoe_train.objectives.training_rows import (
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import Teacher, load_teachers
 from pairkit.base.cli.progress import stage
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError
+from pairkit.base.system.folders import try_read_json_object
 from pairkit.dataset.reading.in_memory import Source, source_name
 
 if TYPE_CHECKING:
@@ -260,13 +260,7 @@ def _score_backbone(
     labels = rows.labels[sampled_rows]
     if len(np.unique(labels)) < 2:
         return None
-    used_texts, indices = np.unique(rows.rows[sampled_rows], return_inverse=True)
-    sample = replace(
-        rows,
-        texts=TextSelection(rows.texts, used_texts),
-        rows=indices.reshape(len(sampled_rows), -1),
-        labels=labels,
-    )
+    sample = without_rows(rows, np.delete(np.arange(len(rows)), sampled_rows))
     prompts, _ = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
     sample = prompts[name].applied(sample)
 
@@ -353,12 +347,12 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
     # `triplet` and `positive` are subfolders of the dataset.
     for folder in (path, path.parent):
         # The source may be no path, and run.json another program's.
-        with suppress(DataError, OSError, ValueError):
-            run = read_object(folder / "run.json")
-            if str(run.get("made_by")).startswith("label "):
-                llms = run.get("llms")
-                if not isinstance(llms, dict):
-                    return True, None
-                kinds = {llm.get("kind") for llm in llms.values()}
-                return True, "rules" if kinds == {"wordnet"} else None
+        run = try_read_json_object(folder / "run.json") or {}
+        if str(run.get("made_by")).startswith("label "):
+            llms = run.get("llms") or {}
+            is_by_rules = isinstance(llms, dict) and all(
+                isinstance(llm, dict) and llm.get("kind") == "wordnet"
+                for llm in llms.values()
+            )
+            return True, "rules" if llms and is_by_rules else None
     return False, None

@@ -1,23 +1,29 @@
-"""The model card: README.md of a trained model."""
+"""The model card: README.md of a trained model, and the parts that cards of exported models share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aoe_train.data.examples import negatives_in_words
-from aoe_train.data.mixture import format_epoch_share
+from aoe_train.data.token_batches import format_epoch_share
 from aoe_train.model.backbones.packaged import PACKAGED, Packaged
-from aoe_train.model.card_parts import card_head, hub_id, prompts_note
 from pairkit.base.printable import one_line
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_folder import table
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
     from aoe_train.objectives.objective_settings import ObjectiveSettings
-    from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
-    from aoe_train.training.train_record import DatasetRecord, RunRecord
+    from aoe_train.settings.train_settings import (
+        EncoderSettings,
+        NamedPrompts,
+        TrainSettings,
+    )
+    from aoe_train.training.train import DatasetRecord, RunRecord
+
 
 _TAGS = (
     "sentence-transformers",
@@ -48,6 +54,23 @@ _HASHES = (
     " test sets. Texts can't be read from it, but anyone who has a text can check whether it is among them."
     " Delete the file if that must stay private."
 )
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_FRAMEWORKS = """
+
+LangChain and LlamaIndex use these prompts only if you give them:
+
+```python
+HuggingFaceEmbeddings(
+    model_name="path/to/this/folder",
+    encode_kwargs={{"prompt_name": {document}}},
+    query_encode_kwargs={{"prompt_name": {query}}},
+)  # langchain_huggingface
+HuggingFaceEmbedding(
+    "path/to/this/folder",
+    query_instruction={query_words},
+    text_instruction={document_words},
+)  # llama_index.embeddings.huggingface
+```"""
 
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
@@ -246,20 +269,11 @@ def _describe_objective(objective: ObjectiveSettings, custom_loss: str | None) -
         return "\n\n".join([f"A custom loss: {_as_code(custom_loss)}.", *lines])
     parts = objective.weights.active
     taus = objective.tau.model_dump()
-    if objective.score_form == "mse":  # doesn't rank
-        taus.pop("score_distill", None)
     rows = [
         (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–")
         for part, weight in parts.items()
     ]
-    forms = {
-        "embed_distill": objective.embed_form,
-        "score_distill": objective.score_form,
-    }
-    named = [
-        f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts
-    ]
-    return "\n\n".join([table(("part", "weight", "tau"), rows), *named, *lines])
+    return "\n\n".join([table(("part", "weight", "tau"), rows), *lines])
 
 
 def _describe_teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
@@ -370,5 +384,69 @@ def _base_name(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
     if not source.startswith(("/", "./", "../", "~")):
         return source
-    _, _, name = source.rstrip("/").rpartition("/")
-    return name
+    return Path(source).name
+
+
+def card_head(
+    name: str,
+    *,
+    tags: Iterable[str],
+    license_id: str,
+    language: Iterable[str],
+    base_model: str | list[str] | None,
+    datasets: Iterable[str],
+    results: Iterable[EvalResult] = (),
+) -> str:
+    """The YAML header of a card for model hubs."""
+    from huggingface_hub import ModelCardData
+
+    data = ModelCardData(
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        license=license_id,
+        language=[*language] or None,
+        base_model=base_model,
+        datasets=[*datasets] or None,
+        tags=[*tags],
+        model_name=name,
+        eval_results=[*results] or None,
+    )
+    return f"---\n{data.to_yaml()}\n---\n\n"
+
+
+def hub_id(source: str) -> str | None:
+    """The source, if it is a Hub id and not a local path."""
+    return source if _HUB_ID.fullmatch(source) and not Path(source).exists() else None
+
+
+def prompts_note(prompts: NamedPrompts) -> str:
+    """A note on a model's prompts; empty without any."""
+    if (prompt := prompts.around_all) is not None:
+        return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
+    if not any(prompts.prompts.values()):
+        return ""
+    rows = [
+        (f"`{name}`", f"`{prompt}`" if prompt else "(none)")
+        for name, prompt in prompts.prompts.items()
+    ]
+    default = f" The default is `{prompts.default}`." if prompts.default else ""
+    return (
+        "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
+        f" and `encode_document` use their own.{default}\n\n{table(('name', 'prompt'), rows)}"
+        f"{_framework_note(prompts)}"
+    )
+
+
+def _framework_note(prompts: NamedPrompts) -> str:
+    """How libraries that don't read prompts by name use them; empty if they can't."""
+    if prompts.after_text is not None:
+        return ""
+    query = prompts.query or prompts.chosen()
+    document = prompts.document or prompts.chosen()
+    names = {words: name for name, words in prompts.known.items()}
+    return _FRAMEWORKS.format(
+        query=repr(names[query]),
+        document=repr(names[document]),
+        query_words=repr(query),
+        document_words=repr(document),
+    )

@@ -1,9 +1,10 @@
-"""The trained module: a text model with its objective, or with an objective that runs the model itself."""
+"""The trained module: a text model with its objective, or with one that runs the model itself; making both."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from aoe_train.model.backbones.changes import after_layers, count_layers
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch, TextModel
 from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
@@ -19,10 +21,20 @@ from aoe_train.objectives.objective import (
     RowTexts,
     check_loss_function,
     checked_parts,
+    make_objective,
 )
-from aoe_train.objectives.training_rows import ABSENT, Kind
+from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
+from aoe_train.objectives.training_rows import (
+    ABSENT,
+    Examples,
+    Kind,
+    TeacherVectors,
+    evenly_spread,
+)
 from aoe_train.training.processes import gather_rows
+from aoe_train.training.teachers import similarity_of
 from pairkit.base.errors import ConfigError
+from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -31,6 +43,10 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.text_model import OfText, TextLengths, TokenIds
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.build import Dataset
+
+# Texts for the initial map to a teacher's vectors.
+_SAMPLE_TEXTS = 2048
 
 
 class PairModel(nn.Module):
@@ -191,3 +207,108 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
             raise ConfigError(
                 f"objective: a TextObjective doesn't support {option}; leave one of them out"
             )
+
+
+def build_objective(
+    datasets: Sequence[Dataset], encoder: Encoder, layers: tuple[int, ...]
+) -> nn.Module:
+    """The objective of a single dataset, or a list of the objectives of several ones."""
+    objectives = []
+    for dataset in datasets:
+        try:
+            objectives.append(_objective_of(dataset, encoder, layers))
+        except ConfigError as error:
+            if len(datasets) == 1:
+                raise
+            raise ConfigError(f"dataset {dataset.name}: {error}") from error
+    return nn.ModuleList(objectives) if len(objectives) > 1 else objectives[0]
+
+
+def return_layers(encoder: Encoder, datasets: Sequence[Dataset]) -> tuple[int, ...]:
+    """Let the text model return the earlier layers to train, and return their numbers.
+
+    Raises ConfigError if datasets request different layers, or the backbone doesn't have them.
+    """
+    requested, *different = {dataset.settings.objective.layers for dataset in datasets}
+    if different:
+        raise ConfigError(
+            "objective.layers: differs between datasets, which share one model; set it for the run, not in"
+            " datasets.NAME"
+        )
+    if not requested:
+        return ()
+    backbone = encoder.model.backbone
+    depth = count_layers(backbone)
+    layers = tuple(range(1, depth)) if requested == "all" else requested
+    if not layers or max(layers) >= depth:
+        raise ConfigError(
+            f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"
+            " expected numbers below that, as the last layer is always trained"
+        )
+    encoder.model.set_final_norm(after_layers(backbone))
+    return layers
+
+
+def _objective_of(
+    dataset: Dataset, encoder: Encoder, layers: tuple[int, ...]
+) -> nn.Module:
+    """The objective of a dataset."""
+    examples = dataset.examples
+    settings = dataset.settings
+    if isinstance(dataset.custom_loss, TextObjective):
+        # The initial weights of the loss must not change the run's dropout.
+        with torch.random.fork_rng():
+            torch.manual_seed(settings.seed)
+            dataset.custom_loss.begin(encoder, examples.kind)
+        return dataset.custom_loss.train()
+    label_range = None
+    if examples.labels is not None:
+        label_range = score_scale(
+            float(examples.labels.min()), float(examples.labels.max())
+        )
+    return make_objective(
+        settings.objective,
+        dim=encoder.dim,
+        kind=examples.kind,
+        label_range=label_range,
+        custom_loss=dataset.custom_loss,
+        teachers=_teacher_info(dataset, encoder),
+        layers=layers,
+    )
+
+
+def _teacher_info(dataset: Dataset, encoder: Encoder) -> TeacherInfo:
+    """Information about guide and teacher for the objective."""
+    teacher_outputs = dataset.teacher_outputs
+    teacher = teacher_outputs.vectors.get("teacher")
+    objective = dataset.settings.objective
+    sample = None
+    if teacher is not None and "embed_distill" in objective.weights.active:
+        sizes = {encoder.dim, *objective.dims}
+        if sizes != {teacher.dim}:
+            sample = _teacher_sample(encoder, teacher, dataset.examples)
+    return TeacherInfo(
+        guide="guide" in teacher_outputs.vectors,
+        teacher_dim=None if teacher is None else teacher.dim,
+        scores=teacher_outputs.scores is not None,
+        dot=similarity_of(encoder.settings) == "dot",
+        sample=sample,
+    )
+
+
+def _teacher_sample(
+    encoder: Encoder, teacher: TeacherVectors, examples: Examples
+) -> TeacherSample:
+    """Vectors of some texts by both models, evenly spread over the rows."""
+    columns = examples.rows.shape[1]
+    rows = evenly_spread(len(examples), math.ceil(_SAMPLE_TEXTS / columns))
+    present = examples.rows[rows] != ABSENT
+    texts = examples.rows[rows][present].tolist()
+    prompts = examples.prompts
+    if not isinstance(prompts, str):
+        prompts = [prompts[text] for text in texts]
+    vectors = encoder.encode(
+        [examples.texts[text] for text in texts], prompt=prompts, normalize=False
+    )
+    targets = teacher.of_rows(rows)[:, :columns]
+    return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])

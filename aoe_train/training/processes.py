@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -27,7 +26,7 @@ _EXIT_DELAY_S = 0.2
 
 def is_distributed() -> bool:
     """Whether several processes train together."""
-    return _is_in_group() and dist.get_world_size() > 1
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def is_main() -> bool:
@@ -56,14 +55,14 @@ def exit_cleanly() -> None:
     A thread of gloo needs the interpreter to release tensors shortly after an exchange. If the interpreter is
     shutting down already, the process aborts (PyTorch pull request 179291).
     """
-    if _is_in_group():
+    if dist.is_available() and dist.is_initialized():
         atexit.unregister(time.sleep)  # register it once only
         atexit.register(time.sleep, _EXIT_DELAY_S)  # releases the interpreter
 
 
 def leave_group() -> None:
     """Leave the process group; only after success, as a process with an error would wait forever."""
-    if _is_in_group():
+    if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
 
@@ -102,11 +101,6 @@ class _Gather(torch.autograd.Function):
         (gradient,) = gradients
         part = gradient.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
         return part * dist.get_world_size()
-
-
-def _is_in_group() -> bool:
-    """Whether there is a process group, of one process or more."""
-    return dist.is_available() and dist.is_initialized()
 
 
 if TYPE_CHECKING or torch.distributed.is_available():
@@ -159,17 +153,19 @@ def is_sharded(model: nn.Module) -> bool:
     return isinstance(model, FSDPModule)
 
 
-@contextmanager
-def unsharded_root(model: nn.Module) -> Iterator[None]:
-    """Gather weights outside layers, so that processes can call parts of a sharded model that has run."""
+def run_on_main(model: nn.Module, action: Callable[[], T]) -> T:
+    """As `on_main` for an `action` that runs parts of the model, which all ranks run if it is sharded.
+
+    A sharded model must have run as a whole before.
+    """
     if not isinstance(model, FSDPModule):
-        yield
-        return
-    model.unshard()
+        return on_main(action)
+    model.unshard()  # gathers weights outside layers
     try:
-        yield
+        result = action()
     finally:
         model.reshard()
+    return on_main(lambda: result)
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:

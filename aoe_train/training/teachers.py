@@ -1,4 +1,9 @@
-"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training."""
+"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training.
+
+Vectors in a file are in the columns `text` and `vector`. Scores are in a table of training rows with the column
+`teacher_scores`: for rows of two texts a number, else a list with the scores of the anchor's positive and
+negatives. Or they are the `score` or `label` of pairs. Rows are matched by their texts.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from aoe_train.data.column_prompts import column_names, column_prompts
-from aoe_train.data.neighbourhoods import NeighbourTeacher, neighbour_teacher
+from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
@@ -22,23 +29,171 @@ from aoe_train.objectives.training_rows import (
     TeacherOutputs,
     TeacherVectors,
 )
-from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
-from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
+from aoe_train.settings.train_settings import (
+    DOCUMENTS,
+    QUERY,
+    EncoderSettings,
+    TrainSettings,
+)
 from aoe_train.training.processes import on_main
-from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from pairkit.base.cli.progress import Listener, stage
-from pairkit.base.errors import ConfigError
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.files import sha256
+from pairkit.dataset.reading.columns import Roles, find_roles
+from pairkit.dataset.reading.pair_rows import to_rows, with_texts
+from pairkit.dataset.reading.tables import first_row, read_table
+from pairkit.dataset.records import NEGATIVES, ROW
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data, Sources
     from aoe_train.objectives.objective_settings import ObjectiveSettings
 
 
+SCORES = "teacher_scores"
+_TEXT = "text"
+_VECTOR = "vector"
+_Pair = tuple[str, str]
 Role = Literal["guide", "teacher"]
 _FILES = (".parquet", ".jsonl")
 _SCORE_PARTS = ("margin_mse", "score_distill")
+
+
+def scores_from_file(
+    path: Path, examples: Examples, scale: tuple[float, float] | None
+) -> npt.NDArray[np.float32]:
+    """The scores (row, other column) of each row's first text with each of its others.
+
+    Raises ConfigError for single texts, and DataError if a pair has no score.
+    """
+    if examples.kind == "single":
+        raise ConfigError(
+            "teacher.scores: found single texts, expected pairs or triplets; use --teacher"
+        )
+    score_of_pair = _read_scores(path)
+    low, high = scale or (0.0, 1.0)
+    scores = np.zeros((len(examples), examples.rows.shape[1] - 1), np.float32)
+    missing: list[_Pair] = []
+    for row, (first, *others) in enumerate(examples.rows.tolist()):
+        for column, other in enumerate(others):
+            if other == ABSENT:
+                continue
+            pair = examples.texts[first], examples.texts[other]
+            if pair in score_of_pair:
+                scores[row, column] = (score_of_pair[pair] - low) / (high - low)
+            else:
+                missing.append(pair)
+    if missing:
+        raise DataError(
+            f"has no score for {len(missing):,} training pairs, such as {_excerpts(missing[0])}; add their scores",
+            path=path,
+        )
+    return scores
+
+
+def _read_scores(path: Path) -> dict[_Pair, float]:
+    """The scores of a file by pair of texts; raises DataError for missing or contradictory scores."""
+    table = read_table(path)
+    start = first_row(path)
+    roles = find_roles(table, str(path))
+    text_roles = Roles(roles.text1, roles.text2, negatives=roles.negatives)
+    numbered = table.with_row_index(ROW, offset=start)
+    rows = to_rows(with_texts(numbered, text_roles, str(path)), text_roles)
+    column = SCORES if SCORES in table.columns else roles.label
+    if not column:
+        raise DataError(
+            f"found the columns {one_line(', '.join(table.columns))}; expected {SCORES} and the columns of"
+            " training rows, or pairs with a score",
+            path=path,
+        )
+    values = table[column]
+    if not values.dtype.is_nested():
+        values = values.cast(pl.Float64, strict=False)
+    score_of_pair: dict[_Pair, float] = {}
+    rows_and_scores = zip(rows.iter_rows(named=True), values.to_list(), strict=True)
+    for number, (row, found) in enumerate(rows_and_scores, start):
+        others = [row["positive"], *row.get(NEGATIVES, ())]
+        pairs = [(row["anchor"], other) for other in others]
+        scores = found if isinstance(found, list) else [found]
+        if problem := _add_scores(score_of_pair, pairs, scores):
+            raise DataError(problem, path=path, row=number)
+    return score_of_pair
+
+
+def _add_scores(
+    score_of_pair: dict[_Pair, float], pairs: Sequence[_Pair], scores: Sequence[Any]
+) -> str | None:
+    """Add the scores of a row's pairs; returns what is wrong with them, if anything."""
+    for score in scores:
+        if not isinstance(score, int | float) or not np.isfinite(score):
+            return (
+                "the score is not a number; expected scores, as lists for rows with negatives (JSON lines or"
+                " Parquet)"
+            )
+    if len(pairs) != len(scores):
+        return (
+            f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
+            " positive and with each negative"
+        )
+    for pair, score in zip(pairs, scores, strict=True):
+        known = score_of_pair.setdefault(pair, float(score))
+        if known != score:
+            return f"{_excerpts(pair)} have the scores {known:g} and {score:g}; keep one of them"
+    return None
+
+
+def _excerpts(pair: _Pair) -> str:
+    """The starts of both texts, for messages."""
+    return " and ".join(repr(one_line(text, 60)) for text in pair)
+
+
+def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """The vectors of these texts, in their order; raises DataError if the file lacks one."""
+    table = read_table(path)
+    for name in (_TEXT, _VECTOR):
+        if name not in table.columns:
+            raise DataError(
+                f"found the columns {one_line(', '.join(table.columns))}; expected {_TEXT} and {_VECTOR}, as"
+                " `aoe encode` writes them to a .parquet",
+                path=path,
+            )
+    matrix = _vector_matrix(table[_VECTOR], path)
+    table_texts = table[_TEXT].cast(pl.String).to_list()
+    row_of = {text: row for row, text in enumerate(table_texts)}
+    missing = [text for text in texts if text not in row_of]
+    if missing:
+        raise DataError(
+            f"has no vector for {len(missing):,} of {len(texts):,} training texts, such as"
+            f" {one_line(missing[0], 60)!r}; encode these, too",
+            path=path,
+        )
+    return np.ascontiguousarray(matrix[[row_of[text] for text in texts]])
+
+
+def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
+    """The vectors of a table; raises DataError unless they have one size and are finite."""
+    dtype = vectors.dtype
+    is_list = isinstance(dtype, pl.List | pl.Array) and not dtype.inner.is_nested()
+    if not is_list or vectors.is_empty():
+        raise DataError(
+            f"{_VECTOR} has no lists of numbers; expected a vector in each row",
+            path=path,
+        )
+    lists = vectors.cast(pl.List(pl.Float32), strict=False)
+    sizes = lists.list.len().fill_null(0)
+    is_finite = lists.list.eval(pl.element().is_finite().fill_null(value=False))
+    is_usable = (sizes == sizes[0]) & (sizes > 0) & is_finite.list.all()
+    if not is_usable.all():
+        row = is_usable.to_list().index(False)
+        raise DataError(
+            f"{_VECTOR} has {sizes[row]} numbers, or NaN, infinity or null; expected {sizes[0]} numbers, as in"
+            " the first row",
+            path=path,
+            row=first_row(path) + row,
+        )
+    matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
+    return matrix
 
 
 class Teacher:
@@ -193,10 +348,18 @@ def load_teachers(
         identities = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
+    # Unsupported combinations are refused before the teachers encode texts, which can take hours.
+    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
+    has_scores = settings.teacher.scores is not None
+    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
     for name, rows in data.train.items():
+        objective = datasets[name].objective
         if name not in sources.losses:
-            _check_teachers(teachers, datasets[name], encoder, rows)
-        elif teachers or settings.teacher.scores:
+            check_teacher_use(objective, kind=rows.kind, teachers=info)
+            for teacher in teachers:
+                teacher.check(objective, encoder.settings)
+                teacher.prompts(rows)
+        elif teachers or has_scores:
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
@@ -230,24 +393,6 @@ def _guide_and_teacher(
     return teachers
 
 
-def _check_teachers(
-    teachers: Sequence[Teacher],
-    settings: TrainSettings,
-    encoder: Encoder,
-    examples: Examples,
-) -> None:
-    """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
-    has_scores = settings.teacher.scores is not None
-    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=has_scores)
-    check_teacher_use(
-        settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info
-    )
-    for teacher in teachers:
-        teacher.check(settings.objective, encoder.settings)
-        teacher.prompts(examples)
-
-
 def precompute_vectors(
     teachers: Iterable[Teacher],
     datasets: Mapping[str, Examples],
@@ -259,7 +404,8 @@ def precompute_vectors(
 ) -> dict[str, TeacherOutputs]:
     """Vectors of all texts by guide and teacher, and the given scores.
 
-    With `placeholders`, vectors of models are zeros; those in files are read.
+    With smoothing, a single text learns from its neighbours. With `placeholders`, vectors of models are zeros;
+    those in files are read.
     """
     vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}
     for teacher in teachers:
@@ -272,9 +418,10 @@ def precompute_vectors(
             else:
                 teacher_vectors = _encode_columns(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
-                teacher_vectors = _neighbour_teacher(
-                    examples, teacher_vectors, settings
-                )
+                # Both columns are equal, as `collate` repeats a single text.
+                column, _ = teacher_vectors.columns
+                by_text = column.vectors[column.indices]
+                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
             vectors[name][teacher.role] = teacher_vectors
         teacher.unload()
 
@@ -287,16 +434,6 @@ def precompute_vectors(
             )
         outputs[name] = TeacherOutputs(vectors[name], scores)
     return outputs
-
-
-def _neighbour_teacher(
-    examples: Examples, vectors: TeacherVectors, settings: TeacherSettings
-) -> NeighbourTeacher:
-    """The teacher of single texts, each in its row, from their neighbours."""
-    # Both columns are equal, as `collate` repeats a single text.
-    column, _ = vectors.columns
-    by_text = column.vectors[column.indices]
-    return neighbour_teacher(examples.texts, by_text, settings)
 
 
 def _encode_columns(

@@ -16,17 +16,16 @@ import torch
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negatives_in_words, silent
-from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.data.run_data import Sources
+from aoe_train.data.token_batches import count_tokens, describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
-from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import PairModel, check_loss_functions, split_texts
-from aoe_train.training.train_record import dataset_records
+from aoe_train.training.train import dataset_records
 from aoe_train.training.training_arguments import (
     Process,
     autocast,
@@ -240,7 +239,8 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in _trained(model))
-    largest = max(built.batches, key=partial(_count_tokens, built))
+    stores = [dataset.store for dataset in built.datasets]
+    largest = max(built.batches, key=partial(count_tokens, built.batches, stores))
     batch = _device_batch(built, largest)
     model.train()
     with autocast(args):
@@ -258,14 +258,6 @@ def _memory_by_use(built: Built) -> dict[str, float]:
         "activations": activations,
     }
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
-
-
-def _count_tokens(built: Built, rows: list[int]) -> int:
-    """Number of tokens of a batch, in which a single text can occur twice."""
-    number, rows = built.batches.locate(rows)
-    dataset = built.datasets[number]
-    texts = distinct_texts(dataset.examples.rows[rows])
-    return dataset.batches.copies * int(dataset.store.lengths[texts].sum())
 
 
 def _seconds_a_batch(built: Built) -> float:

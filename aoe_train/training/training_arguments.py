@@ -1,24 +1,36 @@
-"""Conversion of settings to transformers' `TrainingArguments`."""
+"""The `TrainingArguments` of transformers from settings, and the optimiser and accelerator that they configure."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate.utils import (  # type: ignore[import-untyped]
+    DistributedDataParallelKwargs,
+    GradientAccumulationPlugin,
+    TorchDynamoPlugin,
+)
+from torch import Tensor, nn
+from transformers import Trainer, get_scheduler
 from transformers.integrations.integration_utils import (
     get_available_reporting_integrations,
     get_reporting_integration_callbacks,
 )
+from transformers.trainer_pt_utils import get_parameter_names
 
-from aoe_train.training.processes import exit_cleanly
+from aoe_train.model.device import upload_batch
+from aoe_train.training.processes import exit_cleanly, is_sharded
+from aoe_train.training.step_graphs import make_step_graphs
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
@@ -28,6 +40,8 @@ if TYPE_CHECKING:
     from aoe_train.data.examples import Say
     from aoe_train.model.precision import Computed
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.build import Built
+    from aoe_train.training.monitoring import LossLog
     from pairkit.base.cli.progress import Listener
 
 
@@ -48,17 +62,17 @@ _PASSED_ON = {
     "run_name",
     "tf32",
 }
-_SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
 _SHARDING_LAUNCHED = (
     "ACCELERATE_USE_FSDP",
     "ACCELERATE_USE_DEEPSPEED",
     "ACCELERATE_USE_PARALLELISM_CONFIG",
 )
-_USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
 # Optimisers that support sharded weights.
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
 # First words of the optimisers that need no more arguments than a name.
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
+# Weights without weight decay.
+_NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +95,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     log = settings.log
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
-            raise ConfigError(f"{name} is set: {_USE_SHARD}")
+            raise ConfigError(
+                f"{name} is set: not supported; use FSDP with --set run.shard=true under torchrun"
+            )
     _check_trainer(run.trainer)
     _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads this variable at its first product
@@ -104,7 +120,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
                 "logging_first_step": True,
                 "report_to": list(log.report_to) or "none",
                 "project": PROJECT,
-                "save_strategy": "no",  # SavePolicy decides
+                "save_strategy": "no",  # TrainingRun decides
                 "ddp_find_unused_parameters": False,  # unused weights are frozen at loading
                 "ddp_broadcast_buffers": False,  # all processes load the same buffers
                 "disable_tqdm": True,
@@ -232,8 +248,6 @@ def _check_reports(names: Sequence[str]) -> None:
 
 def _check_trainer(options: dict[str, Any]) -> None:
     """Refuse arguments of transformers that have no effect in our loop, or are settings of ours."""
-    if sharding := sorted(options.keys() & _SHARDING):
-        raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
     if unknown := sorted(options.keys() - _PASSED_ON):
         raise ConfigError(
             f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}"
@@ -244,3 +258,149 @@ def _check_trainer(options: dict[str, Any]) -> None:
             f"run.trainer.optim {optimiser!r}: expected a name in transformers that starts with "
             f"{', '.join(_OPTIMISERS)}"
         )
+
+
+class OptimiserStep:
+    """The model with its optimiser and schedule; batches are already split among the ranks."""
+
+    def __init__(self, built: Built, losses: LossLog, steps: int) -> None:
+        self.model = built.model
+        self._args = built.args
+        self._losses = losses
+        self._datasets = [dataset.name for dataset in built.datasets]
+        self._graphs = make_step_graphs(built)
+        self.accelerator = _make_accelerator(built.args)
+        self._wrapped, self.optimiser = _wrap_model(
+            self.model, self.accelerator, built.args
+        )
+        options: Any = self._args.lr_scheduler_kwargs
+        with _rejections("lr_scheduler_kwargs"):
+            self.schedule = get_scheduler(
+                self._args.lr_scheduler_type,
+                self.optimiser,
+                self._args.get_warmup_steps(steps),
+                steps,
+                options,
+            )
+        self._wrapped.zero_grad()
+
+    def no_sync(self) -> AbstractContextManager[object]:
+        """Add gradients up without exchanging them; sharded ones would then take a whole model's memory."""
+        if is_sharded(self.model):
+            return nullcontext()
+        return self.accelerator.no_sync(self._wrapped)  # type: ignore[no-any-return]
+
+    def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
+        """Add the gradient of one of the `batches` of a step, and its losses to the log.
+
+        Takes `numbers` out of `inputs`.
+        """
+        self._wrapped.train()
+        row_numbers = inputs.pop("numbers")
+        dataset_number = inputs.get("dataset")
+        dataset = None if dataset_number is None else self._datasets[dataset_number]
+        losses = None if self._graphs is None else self._graphs(inputs)
+        if losses is not None:
+            self._losses.add(losses, row_numbers, step, dataset)
+            return
+        # The copies overlap with the device's work on the previous batch.
+        inputs = upload_batch(inputs, self._args.device)
+        losses = self._wrapped(**inputs)
+        self._losses.add(losses, row_numbers, step, dataset)
+        del inputs
+        self.accelerator.backward(losses["loss"] / batches)
+
+    def clip(self) -> Tensor | None:
+        """Clip the gradient, and return its norm before; None if the run doesn't clip."""
+        if self._args.max_grad_norm <= 0:
+            return None
+        weights = self._wrapped.parameters()
+        norm: Any = self.accelerator.clip_grad_norm_(weights, self._args.max_grad_norm)
+        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # type: ignore[no-any-return]
+
+    def advance(self) -> float:
+        """Advance the schedule after an update, and return the update's learning rate."""
+        lr, *_ = self.schedule.get_last_lr()
+        if not self.accelerator.optimizer_step_was_skipped:
+            self.schedule.step()
+        self._wrapped.zero_grad()
+        return float(lr)
+
+
+@contextmanager
+def _rejections(option: str) -> Iterator[None]:
+    """Raise ConfigError for errors of transformers and torch about values of `run.trainer`."""
+    try:
+        yield
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"run.trainer.{option} or an option for it isn't usable ({one_line(str(error), 100)}); correct it"
+        ) from error
+
+
+def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
+    """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
+    weights = {
+        name: weight
+        for name, weight in model.named_parameters()
+        if weight.requires_grad
+    }
+    names = get_parameter_names(model, [nn.LayerNorm], _NO_DECAY)  # type: ignore[no-untyped-call]
+    decaying = set(names)
+    groups = [
+        {
+            "params": [weights[name] for name in weights if name in decaying],
+            "weight_decay": args.weight_decay,
+        },
+        {
+            "params": [weights[name] for name in weights if name not in decaying],
+            "weight_decay": 0.0,
+        },
+    ]
+    with _rejections("optim"):
+        kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
+        optimiser: torch.optim.Optimizer = kind(groups, **options)
+    if "bitsandbytes" in str(kind) and options.get("optim_bits") == 8:
+        import bitsandbytes  # type: ignore[import-not-found]
+
+        manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
+        for module in model.modules():  # 8 bits are too coarse for embeddings
+            if isinstance(module, nn.Embedding):
+                manager.register_module_override(module, "weight", {"optim_bits": 32})
+    return optimiser
+
+
+def _wrap_model(
+    model: nn.Module, accelerator: Accelerator, args: TrainingArguments
+) -> tuple[nn.Module, Any]:
+    """The model, prepared for precision and processes, and its optimiser."""
+    optimiser = _make_optimiser(model, args)
+    with warnings.catch_warnings():
+        # accelerate sets this option, so its deprecation is not the user's concern.
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
+        if not is_sharded(model):
+            wrapped, prepared = accelerator.prepare(model, optimiser)
+            return wrapped, prepared
+        # A sharded model gathers weights and gradients itself.
+        wrapped = accelerator.prepare_model(
+            model, device_placement=False, evaluation_mode=True
+        )
+        return wrapped, accelerator.prepare(optimiser)
+
+
+def _make_accelerator(args: TrainingArguments) -> Accelerator:
+    """The accelerator with a run's precision, DDP options and compiler."""
+    ddp = DistributedDataParallelKwargs(
+        find_unused_parameters=args.ddp_find_unused_parameters,
+        broadcast_buffers=args.ddp_broadcast_buffers,
+    )
+    dynamo = TorchDynamoPlugin(
+        backend=args.torch_compile_backend, mode=args.torch_compile_mode
+    )
+    our_loop_accumulates = GradientAccumulationPlugin(num_steps=1)
+    return Accelerator(
+        mixed_precision=args.mixed_precision,
+        gradient_accumulation_plugin=our_loop_accumulates,
+        dynamo_plugin=dynamo,
+        kwargs_handlers=[ddp],
+    )

@@ -11,7 +11,8 @@ from runner import Stopwatch, answer, job, rows
 from score import score
 
 import aoe_train
-from aoe_train.training.training_run import Events, OptimiserStep
+from aoe_train.training.fit import TrainingRun
+from aoe_train.training.training_arguments import OptimiserStep
 
 
 def main() -> None:
@@ -46,7 +47,7 @@ def host_ms() -> dict[str, float]:
         "backward": (torch.Tensor, "backward"),
         "clip": (OptimiserStep, "clip"),
         "schedule": (OptimiserStep, "advance"),
-        "callbacks": (Events, "__call__"),
+        "callbacks": (TrainingRun, "event"),
     }
 
     def timed(original, part):

@@ -128,7 +128,7 @@ def opener(
     tokens = find_tokens(
         crawl.api_url, file=file, environ=environ, plain_http=crawl.plain_http
     )
-    return lambda store: GitHub(crawl, tokens, store, show.crawling)
+    return lambda store: GitHub(crawl, tokens, store, show)
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from pairkit.base.cli.options import Request, parameter, takes
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gis_builder.crawling.crawl_plan import Plan
+    from gis_builder.crawling.crawl import Plan
     from gis_builder.gh_archive.archive_run import Job
     from gis_builder.gh_archive.runners import Runner
     from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
@@ -140,7 +140,7 @@ def plan_of_build(request: BuildRequest) -> Plan:
 
 
 def _plan_crawl(request: PlanRequest | BuildRequest) -> Plan:
-    from gis_builder.crawling.crawl_plan import plan as plan_crawl
+    from gis_builder.crawling.crawl import plan as plan_crawl
 
     settings = build_settings(request)
     names = read_repos(request.repos)

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from gis_builder.crawling.status import (
     first_names,
-    reasons_against,
+    outcome_lines,
     without_issues,
 )
 from gis_builder.crawling.ticket_dump import TicketDump
@@ -35,6 +35,7 @@ from gis_builder.store import (
     RepoOutcome,
     RepoRow,
     Store,
+    StoredThread,
     Thread,
     TopUp,
     pull_request,
@@ -97,7 +98,11 @@ def import_dumps(
             f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
         )
         rows.append(row)
-        page.repos += tracker.former_rows()
+        for former in tracker.former_rows():
+            if former.name not in trackers:  # it may be that of a new repository
+                page.repos.append(former)
+                page.renamed.append((former.name, tracker.name))
+                page.outdated.append(former.name)
         page.tasks.append(CrawlTask(tracker.name, "import", done=True))
         page.outdated.append(tracker.name)
         page.warnings += [(tracker.name, text) for text in tracker.warnings()]
@@ -168,7 +173,7 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     rows = [tracker.row() for tracker in trackers]
     if any(row.is_crawlable for row in rows):
         return
-    reasons = [*reasons_against(rows), *warnings]
+    reasons = [*outcome_lines(rows), *warnings]
     listed = f" ({'; '.join(reasons)})" if reasons else ""
     raise DataError(
         f"contains no issue{listed}; save the issues first, see `gis import --help`",
@@ -215,7 +220,8 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    for threads in batched(store.threads(tracker.name, only_complete=False), _THREADS):
+    stored = store.stored_threads(tracker.name, only_complete=False)
+    for threads in batched(map(StoredThread.read, stored), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
         for thread in threads:
@@ -346,6 +352,9 @@ class Trackers:
     def __iter__(self) -> Iterator[DumpTracker]:
         for name in sorted(self._by_name):
             yield self._by_name[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._by_name
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""

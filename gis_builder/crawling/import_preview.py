@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from gis_builder.crawling.import_dump import passed_over
 from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
 from gis_builder.crawling.ticket_index import TicketIndex
-from gis_builder.store import Issue, IssueRef
+from gis_builder.store import Issue, IssueRef, TicketSite
 from gis_builder.store.decoding import Malformed
 from gis_builder.trackers.dump import BrokenRows, Row
 from gis_builder.trackers.ticket_cells import NESTED, TICKET, cell_text, roles_of
@@ -23,8 +23,8 @@ from gis_builder.trackers.ticket_files import (
     ImportOptions,
     TicketFile,
     file_kind,
+    nested_roles,
 )
-from gis_builder.trackers.ticket_records import nested_roles
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import one_line
 
@@ -90,12 +90,13 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             messages.append(f"{index.link_count:,} duplicate links")
             messages += index.notes("an import lists them")
             files += dump.every_file
+        site = TicketSite.of(index.tickets)
         for row in dump.issues():
             if row.record.is_pull:
                 continue
             numbers[row.repo].add(row.number)
             if len(tickets) < _MAX_TICKETS:
-                tickets.append(_ticket_row(row, index))
+                tickets.append(_ticket_row(row, index, site))
     columns, are_all = _column_rows(files)
     if not are_all:
         messages.append("not all columns are shown; preview fewer files")
@@ -185,15 +186,16 @@ def _link_rows(index: TicketIndex) -> Iterator[PreviewRow]:
         }
 
 
-def _ticket_row(row: Row[Issue], index: TicketIndex) -> PreviewRow:
+def _ticket_row(row: Row[Issue], index: TicketIndex, site: TicketSite) -> PreviewRow:
     """An issue with the keys of its originals."""
     ref = IssueRef(row.repo, row.number)
+    originals = [original.key(site) for original in index.marks.get(ref, ())]
     return {
-        "key": index.key(ref),
+        "key": ref.key(site) if ref in site.rows else str(ref),
         "created_at": row.record.created_at,
         "state": row.record.state,
         "title": row.record.title,
-        "duplicate_of": ", ".join(map(index.key, index.marks.get(ref, ()))),
+        "duplicate_of": ", ".join(originals),
     }
 
 

@@ -23,7 +23,6 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import RemoteError
 
 _MAX_NAMED = 3  # repositories or files
-_MAX_REASONS = 5  # repositories in the message of an error
 # The stage while a kind of task is open, the latest first.
 _STAGES = {"update": "updating", "search": "searching", "sweep": "sweeping"}
 _COUNTED = ("issues", "threads", "left", "points", "requests")
@@ -247,15 +246,6 @@ def without_issues(row: RepoRow, *, has_issues: bool) -> RepoRow | None:
     if not row.issue_count:
         return replace(row, outcome=RepoOutcome.EMPTY, detail="no issues")
     return None
-
-
-def reasons_against(rows: Sequence[RepoRow]) -> list[str]:
-    """Why these repositories can't be crawled or imported."""
-    first = rows[:_MAX_REASONS]
-    reasons = [f"{row.name}: {row.detail or row.outcome}" for row in first]
-    if len(rows) > _MAX_REASONS:
-        reasons.append(f"and {len(rows) - _MAX_REASONS} more")
-    return reasons
 
 
 @dataclass(frozen=True, repr=False)

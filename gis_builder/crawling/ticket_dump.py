@@ -24,10 +24,10 @@ from gis_builder.trackers.ticket_files import (
     TABLES,
     UNREADABLE,
     ImportOptions,
+    Ticket,
     TicketFile,
     file_kind,
 )
-from gis_builder.trackers.ticket_records import Ticket
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.tables import format_of
 

@@ -40,7 +40,7 @@ from gis_builder.store import (
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import differing
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 
 _LOG = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Detector:
             repo = row.full_name
             self._newest[repo] = row.max_number
             self._names.setdefault(repo, set()).add(row.name)
-            if store.tasks(repo, "import", done=True):
+            if store.tasks(repo, "import"):
                 self._imported.add(repo)
         self._cache = VerdictCache(store.path.with_name(KEPT_FILE))
         self._judged: set[str] = set()

@@ -23,7 +23,7 @@ from gis_builder.store import (
 )
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.table_files import read_parquet, write_parquet
 
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"

@@ -17,7 +17,7 @@ import msgspec
 import polars as pl
 
 from gis_builder.store.issue_records import Comment, Event, Issue
-from pairkit.dataset.parquet import parquet_bytes, read_notes
+from pairkit.dataset.table_files import parquet_bytes, read_notes
 
 KEYS = 1 << 63
 REPO = "repo"

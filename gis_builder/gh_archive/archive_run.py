@@ -45,7 +45,7 @@ from pairkit import __version__
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {

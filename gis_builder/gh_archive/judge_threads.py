@@ -21,7 +21,7 @@ import polars as pl
 from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
-from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.crawling.github.fetch import number_order
 from gis_builder.detection.decision import decide
 from gis_builder.detection.detector import parse_issue
 from gis_builder.detection.explain import Explanation, explained

@@ -32,13 +32,14 @@ from gis_builder.pairing.pairing_results import (
 from gis_builder.settings import SPLITS
 from gis_builder.store import IssuePair, IssueRef, IssueText
 from pairkit.base.errors import DataError
-from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.making.dataset_folder import (
     DatasetFolder,
     card_files,
     dataset_folder,
+    table,
+    with_section,
 )
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import write_parquet
 from pairkit.similarity.groups import Indices
 
 _SHARD_ROWS = 50_000

@@ -15,7 +15,7 @@ import polars as pl
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
-from gis_builder.crawling.github.negative_sample import sample_order
+from gis_builder.crawling.github.fetch import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import detect, judged_rows
 from gis_builder.detection.issue_references import find_references, github_links
@@ -59,8 +59,7 @@ from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import comparable
 from pairkit.base.system.folders import check_apart, check_same_run, existing_run
-from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.table_files import save_table
+from pairkit.dataset.table_files import save_table, write_parquet
 
 # The columns of rendered texts that are written only for tickets of other trackers than GitHub.
 _TICKET_COLUMNS = ("key", "priority")

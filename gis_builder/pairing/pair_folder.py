@@ -22,9 +22,13 @@ from gis_builder.store import (
 )
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import dataset_card, table
-from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.parquet import read_parquet
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    table,
+    write_dataset,
+)
+from pairkit.dataset.table_files import read_parquet
 from pairkit.similarity.measures import count_long, gap_auc, opening_times
 
 _EVIDENCE_FIELDS = ("kind", "url", "who", "when")

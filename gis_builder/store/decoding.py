@@ -31,7 +31,10 @@ _REPO = (
     r"(?!\.+/)[A-Za-z0-9._-]+/(?!\.+(?:#|\Z))[A-Za-z0-9._-]+"  # without `.` and `..`
 )
 RepoName = Annotated[str, Meta(pattern=rf"\A{_REPO}\Z", max_length=200)]
-Reference = Annotated[str, Meta(pattern=rf"\A{_REPO}#[0-9]{{1,8}}\Z", max_length=200)]
+# With a number below `MAX_NUMBER`
+Reference = Annotated[
+    str, Meta(pattern=rf"\A{_REPO}#[1-9][0-9]{{0,6}}\Z", max_length=200)
+]
 Login = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f\s]+\Z", max_length=200)]
 # A name of an enumeration that may grow.
 Word = Annotated[str, Meta(pattern=r"\A[A-Za-z_]{1,50}\Z")]
@@ -48,7 +51,7 @@ _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
 _PATTERNS = {
-    "#[0-9]": "owner/name#number",
+    "#[1-9]": "owner/name#number",
     "]+/": "owner/name",
     "[0-9]{1,18}": "digits",
     "s]+": "a login",
@@ -240,13 +243,7 @@ def stamp_or_none(moment: datetime | None) -> str | None:
 
 def whole_text(text: str | None) -> str:
     """The text, empty for None; lone surrogates become question marks."""
-    if not text:
-        return ""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return (text or "").encode("utf-8", "replace").decode()
 
 
 def replace_surrogates(body: bytes) -> bytes:

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from gis_builder.store import store_tables as tables
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
     GITHUB,
+    CrawlTask,
     Issue,
     IssueRef,
     Kind,
+    Page,
+    RepoRow,
+    Tally,
     Thread,
     Tickets,
     TicketSite,
+    TopUp,
+    Usage,
 )
 from gis_builder.store.store_tables import (
     REPO_COLUMNS,
     StoredThread,
+    issue_of_row,
     repo_row,
     save_page,
-)
-from gis_builder.store.stored_rows import (
-    CrawlTask,
-    Page,
-    RepoRow,
-    Tally,
-    TopUp,
-    Usage,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.address import is_loopback
 from pairkit.base.system.database import (
     Schema,
+    connect,
     database_errors,
     open_database,
     transaction,
@@ -98,6 +99,37 @@ CREATE TABLE usage (
 ) WITHOUT ROWID;
 """
 
+_ISSUE = (
+    "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
+    "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
+)
+_COMMENTS = """
+SELECT id, author, author_association, created_at, body, is_bot FROM comments
+WHERE repo = ? AND number = ? ORDER BY id
+"""
+_EVENTS = """
+SELECT kind, actor, created_at, target_repo, target_number, target_is_pull, state_reason FROM events
+WHERE repo = ? AND number = ? ORDER BY place
+"""
+# A task of the kind `pool` stores a sample's order and is never done.
+_TASKS = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> 'pool' GROUP BY repo, kind"
+_TALLIES = {
+    "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
+    "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
+    "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
+    "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
+    "pending": "SELECT repo, count(*) FROM wishes GROUP BY repo",
+    "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
+}
+# The place of an event counts back from the newest, so the order by place is that of time, including ties.
+_CONTENT = {
+    "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
+    "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants
+    "comments": "SELECT * FROM comments ORDER BY repo, number, id",
+    "events": "SELECT * FROM events ORDER BY repo, number, place",
+    "missing": "SELECT * FROM missing ORDER BY repo, number",
+}
+
 _STORE_FILE = "store.sqlite"
 SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
 TICKETS = "tickets"  # key of the table meta
@@ -112,7 +144,7 @@ class Store(AbstractContextManager["Store"]):
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
-        self._names: dict[str, str] | None = None
+        self._rows: dict[str, RepoRow] | None = None
         self._kinds: dict[str, dict[int, Kind]] = {}
         self._content_hash: str | None = None
 
@@ -136,20 +168,12 @@ class Store(AbstractContextManager["Store"]):
         rows = {row.name.lower(): row for row in self.repos()}
         return [rows[name.lower()] for name in names if name.lower() in rows]
 
-    def threads(self, repo: str, *, only_complete: bool = True) -> Iterator[Thread]:
-        """Iterate over the threads of issues by number, one at a time in memory."""
-        return (
-            stored.read()
-            for stored in self.stored_threads(repo, only_complete=only_complete)
-        )
-
     def stored_threads(
         self, repo: str, *, only_complete: bool = True
     ) -> Iterator[StoredThread]:
         """Iterate over threads that are converted to records only on request."""
-        return tables.threads(
-            self.path, self.full_name(repo), 2 if only_complete else 0
-        )
+        rows = "depth >= ? AND NOT is_pull"
+        return self._threads(self.full_name(repo), rows, 2 if only_complete else 0)
 
     def thread(self, ref: IssueRef) -> Thread | None:
         """A thread, complete or not; None if the issue was not fetched."""
@@ -159,20 +183,42 @@ class Store(AbstractContextManager["Store"]):
     def stored_thread(self, ref: IssueRef) -> StoredThread | None:
         """A thread that is converted to records only on request."""
         home = self.full_name(ref.repo)
-        threads = tables.threads(self.path, home, 0, number=ref.number, pulls=True)
-        return next(threads, None)
+        return next(self._threads(home, "number = ?", ref.number), None)
+
+    def _threads(self, repo: str, rows: str, value: int) -> Iterator[StoredThread]:
+        """Iterate over the threads that a condition selects, by number."""
+        sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND {rows} ORDER BY number"  # noqa: S608
+        with self._snapshot() as connection:
+            for row in connection.execute(sql, (repo, value)):
+                ref = IssueRef(repo, row[0])
+                comments = connection.execute(_COMMENTS, ref).fetchall()
+                events = connection.execute(_EVENTS, ref).fetchall()
+                yield StoredThread(ref, row, comments, events)
 
     def issues(self, repo: str) -> Iterator[Issue]:
-        """Iterate over the issues by number, without threads."""
-        return tables.issues(self.path, self.full_name(repo))
+        """Iterate over the issues by number, without threads and pull requests."""
+        home = self.full_name(repo)
+        sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
+        with self._snapshot() as connection:
+            for row in connection.execute(sql, (home,)):
+                yield issue_of_row(home, row)
 
     def kind(self, ref: IssueRef) -> Kind:
         """The kind of a reference, if it was fetched."""
         repo = self.full_name(ref.repo)
         with self._lock:
             if repo not in self._kinds:
-                self._kinds[repo] = tables.kinds(self.path, repo)
+                self._kinds[repo] = self._read_kinds(repo)
             return self._kinds[repo].get(ref.number, Kind.UNKNOWN)
+
+    def _read_kinds(self, repo: str) -> dict[int, Kind]:
+        """The kind of each known number of a repository."""
+        missing = self._select("SELECT number FROM missing WHERE repo = ?", repo)
+        kinds = {number: Kind.MISSING for (number,) in missing}
+        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
+        for number, is_pull in self._select(stored, repo):
+            kinds[number] = Kind.PULL if is_pull else Kind.ISSUE
+        return kinds
 
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""
@@ -183,7 +229,15 @@ class Store(AbstractContextManager["Store"]):
 
     def tallies(self) -> dict[str, Tally]:
         """Count stored and remaining items by repository; another process may be crawling."""
-        return tables.tallies(self.path)
+        by_repo: defaultdict[str, Tally] = defaultdict(Tally)
+        with self._snapshot() as connection:
+            for name, sql in _TALLIES.items():
+                for repo, count in connection.execute(sql):
+                    setattr(by_repo[repo], name, count)
+            for repo, kind, done, left in connection.execute(_TASKS):
+                by_repo[repo].done += Counter({kind: done})
+                by_repo[repo].left += Counter({kind: left})
+        return by_repo
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and text of each warning about missing data."""
@@ -193,38 +247,49 @@ class Store(AbstractContextManager["Store"]):
         """SHA-256 of the fetched content; it does not depend on when or how it was fetched."""
         with self._lock:
             if self._content_hash is None:
-                self._content_hash = tables.content_hash(self.path)
+                self._content_hash = self._hash_content()
             return self._content_hash
+
+    def _hash_content(self) -> str:
+        digest = hashlib.sha256()
+        with self._snapshot() as connection:
+            for table, sql in _CONTENT.items():
+                digest.update(table.encode())
+                for row in connection.execute(sql):
+                    line = json.dumps(row, ensure_ascii=False)
+                    digest.update(line.encode() + b"\n")
+        return digest.hexdigest()
 
     def full_name(self, repo: str) -> str:
         """The server's spelling of a repository's name, from any case or a former name."""
+        row = self.row(repo)
+        return row.full_name if row and row.full_name else repo
+
+    def row(self, repo: str) -> RepoRow | None:
+        """The row of a repository by its present or a former name, in any case."""
         with self._lock:
-            if self._names is None:
-                rows = [row for row in self.all_repos() if row.full_name]
-                self._names = {row.full_name.lower(): row.full_name for row in rows}
-                self._names |= {row.name.lower(): row.full_name for row in rows}
-            return self._names.get(repo.lower(), repo)
+            if self._rows is None:
+                rows = self.all_repos()
+                self._rows = {row.name.lower(): row for row in rows}
+                self._rows |= {row.full_name.lower(): row for row in rows}
+            return self._rows.get(repo.lower())
 
     def all_repos(self) -> list[RepoRow]:
         """All rows, including repositories that were not requested."""
         rows = self._select(f"SELECT {REPO_COLUMNS} FROM repos ORDER BY name")  # noqa: S608 - a constant
         return [repo_row(row) for row in rows]
 
-    def tasks(
-        self, repo: str, kind: str, *, done: bool | None = None
-    ) -> list[CrawlTask]:
-        """The tasks of a kind by key; `done` selects finished or open tasks."""
+    def tasks(self, repo: str, kind: str) -> list[CrawlTask]:
+        """The tasks of a kind by key."""
         rows = self._select(
             "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key",
             repo,
             kind,
         )
-        tasks = []
-        for key, cursor, state, is_done in rows:
-            task = CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
-            if done is None or task.done == done:
-                tasks.append(task)
-        return tasks
+        return [
+            CrawlTask(repo, kind, key, cursor, json.loads(state), bool(done))
+            for key, cursor, state, done in rows
+        ]
 
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
         """The issues whose threads are to be fetched, by number."""
@@ -240,16 +305,18 @@ class Store(AbstractContextManager["Store"]):
         return self._count("wishes WHERE repo = ?", repo)
 
     def check_issues(self) -> None:
-        """Raise DataError if there are no issues."""
-        # An import that failed has stored issues, but no repository.
-        if not (
-            self.repos()
-            and self._select("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")
-        ):
+        """Raise DataError if there are no issues, or the last import was stopped."""
+        # An import that was killed has stored issues, but no repository.
+        found = "SELECT 1 FROM repos JOIN issues ON repo = full_name WHERE NOT is_pull LIMIT 1"
+        if not self._select(found):
             raise DataError(
                 "contains no issues; run `gis import` or `gis crawl` first",
                 path=self.path,
             )
+        # An import notes for each issue that it has none of its comments until all are read.
+        unread = "SELECT 1 FROM top_ups WHERE have = 0 AND before = '' LIMIT 1"
+        if self._select(unread):
+            raise DataError("the last import was stopped; run it again", path=self.path)
 
     def count_threads(self, repo: str, *, up_to: int = MAX_NUMBER) -> int:
         """Count the stored threads, complete or not; `up_to` is the highest number to count."""
@@ -312,7 +379,7 @@ class Store(AbstractContextManager["Store"]):
             self._kinds.clear()
             self._content_hash = None
             if page.repos:
-                self._names = None
+                self._rows = None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -321,6 +388,16 @@ class Store(AbstractContextManager["Store"]):
             database_errors(self.path),
             transaction(self._connection) as connection,
         ):
+            yield connection
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A connection that reads one state of the store, while a crawl may be writing."""
+        with (
+            database_errors(self.path),
+            closing(connect(self.path, read_only=True)) as connection,
+        ):
+            connection.execute("BEGIN")
             yield connection
 
     def _select(self, sql: str, *values: Any) -> list[Any]:
@@ -347,12 +424,17 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
 
 @contextmanager
 def locked_store(work: Path, *, create: bool = True) -> Iterator[Store]:
-    """Lock a working folder and open its store; raises the errors of `working_folder`."""
+    """Lock a working folder and open its store, which is deleted if it gets no repository."""
+    path = work / _STORE_FILE
     with (
         working_folder(work, create=create),
-        Store.open(work / _STORE_FILE, create=create) as store,
+        Store.open(path, create=create) as store,
     ):
-        yield store
+        try:
+            yield store
+        finally:
+            if create and not store.repos():  # such as after a failed import
+                path.unlink()
 
 
 def open_store(work: Path) -> Store:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,49 +17,42 @@ from gis_builder.store.issue_records import (
     Event,
     Issue,
     IssueRef,
-    Kind,
+    Page,
+    RepoOutcome,
+    RepoRow,
     Thread,
 )
-from gis_builder.store.stored_rows import Page, RepoOutcome, RepoRow, Tally
-from pairkit.base.system.database import connect, database_errors
 
-_ISSUE = (
-    "number, title, body, state, state_reason, author, author_association, created_at, updated_at, "
-    "closed_at, closed_by, is_pull, is_bot, labels, duplicate_of_repo, duplicate_of_number"
-)
-_COMMENTS = """
-SELECT id, author, author_association, created_at, body, is_bot FROM comments
-WHERE repo = ? AND number = ? ORDER BY id
-"""
-_EVENTS = """
-SELECT kind, actor, created_at, target_repo, target_number, target_is_pull, state_reason FROM events
-WHERE repo = ? AND number = ? ORDER BY place
-"""
 _INSERT_ISSUE = (
     "INSERT OR REPLACE INTO issues VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 _INSERT_COMMENT = "INSERT OR REPLACE INTO comments VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
-# The kind of a task that stores a sample's order and is never done.
-_NEGATIVE_SAMPLE = "pool"
-_TALLIES = {
-    "issues": "SELECT repo, count(*) FROM issues WHERE NOT is_pull GROUP BY repo",
-    "begun": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth > 0 GROUP BY repo",
-    "threads": "SELECT repo, count(*) FROM issues WHERE NOT is_pull AND depth = 2 GROUP BY repo",
-    "comments": "SELECT repo, count(*) FROM comments GROUP BY repo",
-    "pending": "SELECT repo, count(*) FROM wishes GROUP BY repo",
-    "top_ups": "SELECT repo, count(DISTINCT number) FROM top_ups GROUP BY repo",
-}
-# The place of an event counts back from the newest, so the order by place is that of time, including ties.
-_CONTENT = {
-    "repos": "SELECT name, outcome, full_name FROM repos WHERE listed AND outcome <> 'failed' ORDER BY name",
-    "issues": f"SELECT repo, depth, {_ISSUE} FROM issues ORDER BY repo, number",  # noqa: S608 - constants
-    "comments": "SELECT * FROM comments ORDER BY repo, number, id",
-    "events": "SELECT * FROM events ORDER BY repo, number, place",
-    "missing": "SELECT * FROM missing ORDER BY repo, number",
-}
-
+_OF_THREADS = ("comments", "events", "missing", "top_ups", "issues")
+# Move all that is stored of a repository to its present name; a thread that is already stored there is kept.
+_RENAME = (
+    "DELETE FROM issues WHERE repo = :name AND depth = 0 "
+    "AND number IN (SELECT number FROM issues WHERE repo = :former)",
+    *(
+        f"DELETE FROM {table} WHERE repo = :former AND number IN (SELECT number FROM issues WHERE repo = :name)"  # noqa: S608
+        for table in _OF_THREADS
+    ),
+    # A search contains the former name.
+    "DELETE FROM tasks WHERE repo = :former AND kind = 'search' AND EXISTS "
+    "(SELECT 1 FROM tasks WHERE repo = :former AND kind = 'search' AND NOT done)",
+    *(
+        f"UPDATE OR REPLACE {table} SET repo = :name WHERE repo = :former"  # noqa: S608
+        for table in (*_OF_THREADS, "wishes", "tasks", "warnings", "usage")
+    ),
+    "UPDATE issues SET duplicate_of_repo = :name WHERE duplicate_of_repo = :former",
+    "UPDATE events SET target_repo = :name WHERE target_repo = :former",
+    "UPDATE repos SET full_name = :name, outcome = 'renamed', detail = 'now ' || :name WHERE full_name = :former",
+    # References may have the former name.
+    "INSERT OR REPLACE INTO repos SELECT :former, outcome, full_name, detail, max_number, issue_count, created_at, "
+    "newest_at, as_of, labels, 0 FROM repos WHERE full_name = :name "
+    "AND NOT EXISTS (SELECT 1 FROM repos WHERE name = :former AND full_name = :name) LIMIT 1",
+)
 # The tables have the fields of these records in the same order; `dataclasses.astuple` would copy each value.
 _fields_of_issue = attrgetter(*Issue.__slots__)
 _fields_of_comment = attrgetter(*Comment.__slots__)
@@ -88,63 +78,10 @@ class StoredThread:
         """Convert the rows to records."""
         head, comments, events = self._rows
         return Thread(
-            issue=_issue(self.ref.repo, head),
+            issue=issue_of_row(self.ref.repo, head),
             comments=tuple(map(_comment, comments)),
             events=tuple(map(_event, events)),
         )
-
-
-@contextmanager
-def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that reads one state of the store, while a crawl may be writing."""
-    with database_errors(path), closing(connect(path, read_only=True)) as connection:
-        connection.execute("BEGIN")
-        yield connection
-
-
-def threads(
-    path: Path,
-    repo: str,
-    depth: int,
-    *,
-    number: int | None = None,
-    pulls: bool = False,
-) -> Iterator[StoredThread]:
-    """Iterate over threads of at least `depth` by number, in one snapshot."""
-    sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND depth >= ?"  # noqa: S608
-    if not pulls:
-        sql += " AND NOT is_pull"
-    values: list[Any] = [repo, depth]
-    if number is not None:
-        sql += " AND number = ?"
-        values.append(number)
-    with _snapshot(path) as connection:
-        for row in connection.execute(f"{sql} ORDER BY number", values):
-            ref = IssueRef(repo, row[0])
-            comments = connection.execute(_COMMENTS, ref).fetchall()
-            events = connection.execute(_EVENTS, ref).fetchall()
-            yield StoredThread(ref, row, comments, events)
-
-
-def issues(path: Path, repo: str) -> Iterator[Issue]:
-    """Iterate over issues by number, without pull requests."""
-    with _snapshot(path) as connection:
-        sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND NOT is_pull ORDER BY number"  # noqa: S608
-        for row in connection.execute(sql, (repo,)):
-            yield _issue(repo, row)
-
-
-def kinds(path: Path, repo: str) -> dict[int, Kind]:
-    """The kind of each known number of a repository."""
-    kinds_by_number = {}
-    with _snapshot(path) as connection:
-        missing = "SELECT number FROM missing WHERE repo = ?"
-        for (number,) in connection.execute(missing, (repo,)):
-            kinds_by_number[number] = Kind.MISSING
-        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
-        for number, is_pull in connection.execute(stored, (repo,)):
-            kinds_by_number[number] = Kind.PULL if is_pull else Kind.ISSUE
-    return kinds_by_number
 
 
 def repo_row(row: Sequence[Any]) -> RepoRow:
@@ -154,7 +91,8 @@ def repo_row(row: Sequence[Any]) -> RepoRow:
     return RepoRow(*cells)
 
 
-def _issue(repo: str, row: Sequence[Any]) -> Issue:
+def issue_of_row(repo: str, row: Sequence[Any]) -> Issue:
+    """Convert a row of `issues`, without its repository."""
     *plain, is_pull, is_bot, labels, home, number = row
     target = None if home is None else IssueRef(home, number)
     cells = [repo, *plain, bool(is_pull), bool(is_bot), _label_names(labels), target]
@@ -177,33 +115,11 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(kind, actor, created_at, target, bool(is_pull), state_reason)
 
 
-def tallies(path: Path) -> dict[str, Tally]:
-    """Count the items of each repository in one snapshot."""
-    by_repo: defaultdict[str, Tally] = defaultdict(Tally)
-    with _snapshot(path) as connection:
-        for name, sql in _TALLIES.items():
-            for repo, count in connection.execute(sql):
-                setattr(by_repo[repo], name, count)
-        tasks = "SELECT repo, kind, sum(done), sum(NOT done) FROM tasks WHERE kind <> ? GROUP BY repo, kind"
-        for repo, kind, done, left in connection.execute(tasks, (_NEGATIVE_SAMPLE,)):
-            by_repo[repo].done += Counter({kind: done})
-            by_repo[repo].left += Counter({kind: left})
-    return by_repo
-
-
-def content_hash(path: Path) -> str:
-    """SHA-256 of the rows of the content tables, in order."""
-    digest = hashlib.sha256()
-    with _snapshot(path) as connection:
-        for table, sql in _CONTENT.items():
-            digest.update(table.encode())
-            for row in connection.execute(sql):
-                digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    return digest.hexdigest()
-
-
 def save_page(connection: sqlite3.Connection, page: Page) -> None:
     """Write a page within the caller's transaction."""
+    for former, name in page.renamed:
+        for sql in _RENAME:
+            connection.execute(sql, {"former": former, "name": name})
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
     insert_new = _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE")

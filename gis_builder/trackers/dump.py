@@ -198,10 +198,6 @@ class SavedDump(Dump):
         """The files with other content, such as the labels of a backup; see `_is_known`."""
         return tuple(path for path, is_known in self._is_known.items() if not is_known)
 
-    def missing(self) -> Iterator[Row[MissingObject]]:
-        """Yield nothing: these layouts don't have deleted issues."""
-        return iter(())
-
     @cached_property
     def _is_known(self) -> dict[Path, bool]:
         """Whether each file has a known layout. If none has, all are read, to report what is wrong."""
@@ -236,9 +232,7 @@ class SavedDump(Dump):
 
 def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
     """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
-    if root.is_file():
-        return [SavedDump(root, None, repo, broken)]
-    if not root.is_dir():
+    if not root.exists():
         raise DataError(
             "no such file or folder; expected a saved tracker, see `gis import --help`",
             path=root,
@@ -357,9 +351,7 @@ def _check_event(value: Object) -> Row[Event]:
 
 def _check_missing(value: Object) -> Row[MissingObject]:
     item = convert(value, MissingObject)
-    if item.to is not None:
-        rest_records.reference(item.to)
-    elif item.status == "transferred":
+    if item.status == "transferred" and item.to is None:
         raise Malformed("to: missing; expected owner/name#number")
     return Row("", item.number, item)
 

@@ -9,7 +9,6 @@ from msgspec import Meta
 from gis_builder.store import Comment, Event, Issue, IssueRef
 from gis_builder.store.decoding import (
     EVENT_KINDS,
-    MAX_NUMBER,
     Count,
     Id,
     Login,
@@ -153,8 +152,6 @@ def event_record(item: EventObject) -> Event:
 def reference(text: str) -> IssueRef:
     """Parse a `Reference`."""
     repo, _, number = text.partition("#")
-    if not 1 <= int(number) <= MAX_NUMBER:
-        raise Malformed(f"a number beyond {MAX_NUMBER}")
     return IssueRef(repo, int(number))
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_thought
 from llm_labeler.records import (
     MAX_TOKENS,
     Ask,
@@ -22,8 +22,7 @@ from llm_labeler.records import (
     TokenUsage,
     ending_of,
 )
-from llm_labeler.settings.llms import LlmSettings
-from llm_labeler.settings.providers import LIMIT_NAMES
+from llm_labeler.settings.llms import LIMIT_NAMES, LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line
@@ -255,29 +254,24 @@ def reply_of(value: Any) -> LlmReply:
     """Parse a decoded chat completion; one without text is an answer, too, if it has a reason."""
     if not isinstance(value, dict):
         raise _broken("not an object", value)
-    usage = usage_of(value.get("usage"))
-    model = _name(value.get("model"))
-    choice = _choice_of(value)
-    if choice is None:
-        if not value.get("error") and _is_blocked(value):
-            return LlmReply("", "content_filter", usage, model)
-        raise _broken("no choices", value)
+    choice = next(iter(_objects(value.get("choices"))), {})
+    message = choice.get("message")
+    fields = message if isinstance(message, dict) else {}
+    raw = _text(fields.get("content"))
+    _check_error(value, choice, has_text=raw != "")
 
     finish = _name(choice.get("finish_reason"))
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        if not finish:
-            raise _broken("a choice without message", choice)
-        message = {}
-    raw = _text(message.get("content"))
-    refusal = _text(message.get("refusal"))
+    if not (isinstance(message, dict) or finish or _is_blocked(value)):
+        raise _broken("no message", value)
+    refusal = _text(fields.get("refusal"))
     if not raw and refusal:
         raw = refusal
         finish = "refusal"
     if ending_of(finish) == "failed":
         detail = f"the model failed during its answer ({finish})"
         raise CallFailed("server_error", detail, maybe_billed=True)
-    raw = raw or _misplaced(message)
+    raw = raw or _misplaced(fields)
+    usage = usage_of(value.get("usage"))
     _, answer = split_thought(raw)
     if not answer.strip():
         if _is_blocked(value):
@@ -285,22 +279,20 @@ def reply_of(value: Any) -> LlmReply:
         elif ending_of(finish) in ("complete", "unknown"):
             detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
             raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
-    return LlmReply(raw, finish, usage, model)
+    return LlmReply(raw, finish, usage, _name(value.get("model")))
 
 
-def _choice_of(value: dict[str, Any]) -> dict[str, Any] | None:
-    """The first choice, if any; raises the refusal or error that a completion has in place of a text."""
-    choice = next(iter(_objects(value.get("choices"))), None)
-    message = (choice or {}).get("message")
-    has_text = isinstance(message, dict) and _text(message.get("content")) != ""
-    refused = _refused_in(choice or {})
+def _check_error(
+    value: dict[str, Any], choice: dict[str, Any], *, has_text: bool
+) -> None:
+    """Raise the refusal of a choice, or the refusal or error that a completion has in place of a text."""
+    refused = _refused_in(choice)
     if refused is None and not has_text:
         refused = _refused_in(value)
     if refused is not None:
         raise refused
-    if choice is not None and not has_text and value.get("error"):
+    if value.get("error") and not has_text:
         raise _broken("an error", value)
-    return choice
 
 
 def _is_blocked(value: dict[str, Any]) -> bool:

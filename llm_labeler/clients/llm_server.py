@@ -19,8 +19,7 @@ from llm_labeler.clients.chat_completions import (
 )
 from llm_labeler.clients.llms import Provider
 from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
-from llm_labeler.settings.llms import LlmSettings
-from llm_labeler.settings.providers import PROVIDERS
+from llm_labeler.settings.llms import PROVIDERS, LlmSettings
 from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.channel import Channel, ServerConnection
 from pairkit.base.openai_api.credentials import ANTHROPIC_HOST, find_key, key_variable
@@ -117,15 +116,32 @@ class ServerProvider(Provider):
         self.refused = self.dialect.refused
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
         # A closure, so that printing a provider doesn't print the environment.
-        self._connect: Callable[[], Channel] = lambda: _channel(
-            name, settings, self.address, environ
-        )
+        self._environ: Callable[[], Mapping[str, str]] = lambda: environ
         self.leaves_machine = not settings.local  # even a local server may be a gateway
 
     @cached_property
     def channel(self) -> Channel:
-        """The connection, which reads the key when it is first used."""
-        return self._connect()
+        """The channel, which reads the key when it is first used; the first call connects it."""
+        settings = self._settings
+        environ = self._environ()
+        key = None
+        if self.key_variable is not None:
+            remedy = f"set {self.key_variable} or api_key_env in [llm.{self.name}]"
+            key = find_key(f"llm {self.name}", self.key_variable, environ, remedy)
+        connection = ServerConnection(
+            self.address,
+            key,
+            timeout_s=settings.timeout_s,
+            concurrency=settings.concurrency,
+            ca_file=settings.ca_file,
+            plain_http=settings.plain_http,
+        )
+        try:
+            return Channel(connection, environ)
+        except ConfigError as error:
+            raise ConfigError(
+                f"llm {self.name}: {error}; see [llm.{self.name}]"
+            ) from error
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
@@ -292,26 +308,3 @@ def _find_address(name: str, settings: LlmSettings) -> Address:
             f'llm {name}: Anthropic\'s endpoint ignores schemas; set structured = "auto" in [llm.{name}]'
         )
     return address
-
-
-def _channel(
-    name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]
-) -> Channel:
-    """Make a channel; the first call connects it."""
-    variable = key_variable(address.host, settings.api_key_env)
-    key = None
-    if variable is not None:
-        remedy = f"set {variable} or api_key_env in [llm.{name}]"
-        key = find_key(f"llm {name}", variable, environ, remedy)
-    connection = ServerConnection(
-        address,
-        key,
-        timeout_s=settings.timeout_s,
-        concurrency=settings.concurrency,
-        ca_file=settings.ca_file,
-        plain_http=settings.plain_http,
-    )
-    try:
-        return Channel(connection, environ)
-    except ConfigError as error:
-        raise ConfigError(f"llm {name}: {error}; see [llm.{name}]") from error

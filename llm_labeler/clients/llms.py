@@ -1,4 +1,4 @@
-"""LLMs by name: their list, their providers, and users' functions as LLMs (`kind = "function"`)."""
+"""LLMs by name: from arguments to settings, their list, their providers, and users' functions as LLMs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 import inspect
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from llm_labeler.records import (
     Ask,
@@ -20,50 +23,55 @@ from llm_labeler.records import (
     content_hash,
 )
 from llm_labeler.settings import LabelSettings
-from llm_labeler.settings.llms import FUNCTION, LlmSettings
-from llm_labeler.settings.providers import PRICES_AS_OF
+from llm_labeler.settings.llms import (
+    BUILT_IN_LLMS,
+    FUNCTION,
+    PRICES_AS_OF,
+    LlmSettings,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.base.settings import between_commas, load_settings
 
 LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A plain or async callable from prompt to answer."""
+LlmEntry: TypeAlias = LlmFunction | Mapping[str, Any]
+LlmsGiven: TypeAlias = (
+    str | LlmFunction | Sequence[str | LlmFunction] | Mapping[str, LlmEntry]
+)
+"""Names of LLMs (`ensemble`: the papers' three), functions from prompt to answer, or both; or a mapping from
+your own names to functions and entries such as `{"kind": "openai_compatible", "model": …, "base_url": …}`."""
+
+_NAME = re.compile(r"[\w-]+")
 
 _SHORT = {"openai_compatible": "server"}  # alias of the kind
 
 
-class Provider(Protocol):
+class Provider(ABC):
     """An LLM, a function or rules; `build` makes one."""
 
-    name: str  # in the configuration
-    model: str
-    parameters: str  # hash of `parameters_text`, see AskKey
-    parameters_text: str  # JSON of the parameters that affect answers; no credentials
-    prices: Prices
-    concurrency: int
-    rpm: int | None
-    tpm: int | None
-    attempts: int
     # The environment variable with the key; None if no key is needed.
     key_variable: str | None = None
     leaves_machine: bool = False  # whether texts may be sent to another machine
-    # Fields of requests that its server doesn't know; stored with the answers.
-    refused: set[str]
 
     def __init__(
         self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices
     ) -> None:
-        self.name = name
+        self.name = name  # in the configuration
         self.model = settings.model
         self.prices = prices
+        # JSON of the parameters that affect answers, without credentials, and its hash.
         self.parameters_text = parameters_text
         self.parameters = content_hash(parameters_text)
         self.concurrency = settings.concurrency
         self.rpm = settings.rpm
         self.tpm = settings.tpm
         self.attempts = settings.attempts
-        self.refused = set()
+        # Fields of requests that its server doesn't know; stored with the answers.
+        self.refused: set[str] = set()
 
+    @abstractmethod
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
 
@@ -71,6 +79,7 @@ class Provider(Protocol):
         """Raise an error if the LLM is not available."""
         return
 
+    @abstractmethod
     async def reply(self, ask: Ask) -> LlmReply:
         """Make one call."""
 
@@ -83,6 +92,102 @@ def is_async(function: Callable[..., Any]) -> bool:
     """Whether a callable returns an awaitable."""
     method = getattr(function, "__call__", None)  # noqa: B004 - of an object
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
+
+
+def read_arguments(
+    flags: Mapping[str, Any],
+    *,
+    below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None,
+) -> tuple[LabelSettings, dict[str, LlmFunction]]:
+    """Merge defaults < `below` < `config` < `settings` < `flags`, by dotted keys; LLMs may be functions."""
+    changes = dict(flags)
+    tree = dict(below or {})
+    tree["llm"] = dict(tree.get("llm", {}))
+    entries: dict[str, LlmEntry] = {}
+    plain = set()  # names without a function or entry
+    for key in ("llms", "judge.llms"):
+        named = list(_named_llms(flags.get(key)))
+        changes[key] = [name for name, _ in named] or None
+        plain |= {name for name, entry in named if entry is None}
+        _add_entries(entries, named)
+
+    functions = {}
+    for name, entry in entries.items():
+        if isinstance(entry, Mapping):
+            changes |= {f"llm.{name}.{field}": entry[field] for field in entry}
+            continue
+        functions[name] = entry
+        changes[f"llm.{name}.model"] = _import_path(entry)
+        # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
+        concurrency = {} if is_async(entry) else {"concurrency": 1}
+        tree["llm"][name] = {"kind": FUNCTION, **concurrency}
+    merged = load_settings(
+        LabelSettings, changes, below=tree, config=config, settings=settings
+    )
+    if "ensemble" in plain:
+        plain.update(merged.ensemble.members)
+    for name in functions:
+        is_built_in = name in plain and name in BUILT_IN_LLMS
+        if is_built_in or merged.llm[name].kind != FUNCTION:
+            raise _two_of_a_name(name)
+    return merged, functions
+
+
+def _two_of_a_name(name: str) -> ConfigError:
+    return ConfigError(
+        f"llm: two LLMs are called {name}; choose another name: llm={{'mine': …}}"
+    )
+
+
+def _named_llms(llms: Any) -> Iterator[tuple[str, LlmEntry | None]]:
+    """The name of each LLM with its function or entry, or with None if the settings describe the LLM."""
+    if isinstance(llms, Mapping):
+        yield from llms.items()
+    elif isinstance(llms, str):
+        names = between_commas(llms)
+        if not all(names):
+            raise ConfigError(
+                f"llm {llms!r}: expected NAME or NAME,NAME, such as chatgpt,llama"
+            )
+        for name in names:
+            yield name, None
+    elif isinstance(llms, Sequence):
+        for llm in llms:
+            yield from _named_llms(llm)
+    elif llms is not None:
+        yield getattr(llms, "__name__", type(llms).__name__), llms
+
+
+def _add_entries(
+    entries: dict[str, LlmEntry], named: Iterable[tuple[str, LlmEntry | None]]
+) -> None:
+    """Add functions and entries by name; raises ConfigError for unusable ones, and for two of one name."""
+    names = set()
+    for name, entry in named:
+        is_repeated = name in names
+        names.add(name)
+        if entry is None:
+            continue
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise ConfigError(
+                f"llm: {name!r:.60} is not a name; expected letters, digits, _ and -: llm={{'mine': …}}"
+            )
+        if not (callable(entry) or isinstance(entry, Mapping)):
+            raise ConfigError(
+                f"llm: {name!r:.60} is {type(entry).__name__}; expected a function from prompt to answer, or"
+                " an entry such as {'kind': 'openai_compatible', …}"
+            )
+        # The same function may propose and judge.
+        if is_repeated or entries.setdefault(name, entry) != entry:
+            raise _two_of_a_name(name)
+
+
+def _import_path(function: LlmFunction) -> str:
+    """The module and name of a function, or of the class of another callable."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"python:{named.__module__}.{named.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +281,13 @@ def build_all(
     names: Iterable[str], settings: LabelSettings, functions: Mapping[str, LlmFunction]
 ) -> dict[str, Provider]:
     """Make the providers of several LLMs, by name."""
+    distinct = dict.fromkeys(names)
+    if not distinct:
+        raise ConfigError(
+            "no LLM is named; give --llm, such as chatgpt,llama, or llms in --config"
+        )
     return {
-        name: build(name, settings.llm[name], functions.get(name))
-        for name in dict.fromkeys(names)
+        name: build(name, settings.llm[name], functions.get(name)) for name in distinct
     }
 
 

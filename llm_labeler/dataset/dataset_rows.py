@@ -1,18 +1,38 @@
-"""The candidates of a run, and the rows of its dataset by configuration and split."""
+"""The candidates of a run, and the dataset that is made of them: its rows, card and files."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from llm_labeler.records import POLARITIES, LabelledPair, Polarity, Text
+from llm_labeler.records import (
+    POLARITIES,
+    LabelledPair,
+    Polarity,
+    Text,
+    format_counts,
+)
+from llm_labeler.settings import AGGREGATIONS, TASKS
+from llm_labeler.settings.llms import RULES
+from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    dataset_folder,
+    table,
+)
 from pairkit.dataset.records import SPLITS
+from pairkit.dataset.table_files import write_parquet
+from pairkit.similarity.groups import Indices
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -43,6 +63,16 @@ _TRIPLETS = {
 # The rows of a split are sorted by hash, which mixes labels and texts.
 _ORDER = ("split", "key", "id")
 
+CARD_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("card_texts.toml").read_text(encoding="utf-8")
+)
+SHARD_ROWS = 250_000
+
+_LABELS = {
+    True: ("float32", "from 0 to 1; 1: the same meaning"),
+    False: ("int64", "1: the same meaning, 0: the opposite"),
+}
+
 
 class _Row(NamedTuple):
     """A pair that becomes a row of the dataset."""
@@ -52,18 +82,21 @@ class _Row(NamedTuple):
     polarity: Polarity
 
 
+@dataclass
 class DatasetRows:
     """The candidates of a run."""
 
-    def __init__(self, aggregation: str, seed: int, *, triplets: bool) -> None:
-        self.aggregation = aggregation
-        self._seed = seed
-        self.triplets = triplets
-        self.texts: list[Text] = []
-        self.candidates = 0
-        self.rows = 0
-        self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
-        self.triplet_rows: list[dict[str, int]] = []  # see _TRIPLETS
+    aggregation: str
+    seed: int
+    triplets: bool
+    texts: list[Text] = field(default_factory=list)
+    candidates: int = 0
+    rows: int = 0
+    # Pairs that are not rows, by reason.
+    dropped: Counter[str] = field(default_factory=Counter)
+    triplet_rows: list[tuple[int, ...]] = field(default_factory=list)  # see _TRIPLETS
+
+    def __post_init__(self) -> None:
         self._pending: list[dict[str, Any]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
 
@@ -98,24 +131,30 @@ class DatasetRows:
             self._flush()
 
     def table(self) -> pl.DataFrame:
-        """All candidates, in the order in which they were added."""
+        """All candidates with their texts, in the order in which they were added."""
         self._flush()
         self._tables = [pl.concat(self._tables)]
-        return self._tables[0]
+        texts = [(text.text_id, text.text) for text in self.texts]
+        schema = {"text_id": pl.String, "text1": pl.String}
+        by_index = pl.DataFrame(texts, schema=schema, orient="row")
+        (table,) = self._tables
+        return table.hstack(by_index[table["text"]])
 
-    def sentences(self, texts: Sequence[Text]) -> pl.Series:
-        """The texts, followed by all candidates that the aggregation kept."""
+    def sentences(self, texts: Sequence[Text]) -> tuple[pl.Series, Indices]:
+        """All texts, then the candidates that the aggregation kept; and the index of the text of each."""
         sources = pl.Series([text.text for text in texts], dtype=pl.String)
         kept = self.table().filter(pl.col("reason").is_null())
-        return pl.concat([sources, kept["candidate"].alias("")])
+        positions = {text.text_id: index for index, text in enumerate(texts)}
+        of_texts = [positions[text.text_id] for text in self.texts]
+        of_kept = np.array(of_texts, np.int64)[kept["text"].to_numpy()]
+        sentences = pl.concat([sources, kept["candidate"].alias("")])
+        return sentences, np.concatenate([np.arange(len(texts)), of_kept])
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
-        table = self.table()
-        ids, texts = self.texts_at(table["text"])
-        written = table.select(
-            ids,
-            texts.alias("text"),
+        written = self.table().select(
+            "text_id",
+            pl.col("text1").alias("text"),
             "candidate",
             pl.col("proposed").alias("polarity"),
             "llms",
@@ -127,12 +166,6 @@ class DatasetRows:
         if not self.triplets:
             written = written.drop("change")
         write_parquet(path, written, private=True)
-
-    def texts_at(self, indices: pl.Series) -> tuple[pl.Series, pl.Series]:
-        """The ids and the texts at these indices."""
-        ids = pl.Series("text_id", [text.text_id for text in self.texts], pl.String)
-        texts = pl.Series("text1", [text.text for text in self.texts], pl.String)
-        return ids.gather(indices), texts.gather(indices)
 
     def _sorted_rows(self, text: Text, pairs: Sequence[LabelledPair]) -> list[_Row]:
         """The pairs that become rows, sorted by key."""
@@ -147,7 +180,7 @@ class DatasetRows:
                 self.dropped[reason] += 1
                 continue
             seen.add(sentence)
-            key = keyed_hash(self._seed, "row", text.text_id, sentence)
+            key = keyed_hash(self.seed, "row", text.text_id, sentence)
             rows.append(_Row(key, number, pair.polarity))
         polarities = {row.polarity for row in rows}
         if self.triplets and len(polarities) == 1:
@@ -167,14 +200,8 @@ class DatasetRows:
         for turn, row in enumerate(frequent):
             positive = positives[turn % len(positives)]
             negative = negatives[turn % len(negatives)]
-            self.triplet_rows.append(
-                {
-                    "key": row.key,
-                    "id": first + row.number,
-                    "positive": first + positive.number,
-                    "negative": first + negative.number,
-                }
-            )
+            numbers = (row.number, positive.number, negative.number)
+            self.triplet_rows.append((row.key, *(first + each for each in numbers)))
 
     def _flush(self) -> None:
         self._tables.append(pl.DataFrame(self._pending, schema=_CANDIDATES))
@@ -195,10 +222,9 @@ class DatasetSplits:
         self._rows = candidates.filter(pl.col("key").is_not_null()).sort(_ORDER)
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
 
-        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS)
+        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS, orient="row")
         split_of_triplet = candidates["split"].gather(triplets["id"])
         triplets = triplets.with_columns(split=split_of_triplet).sort(_ORDER)
-        self._triplet_splits = triplets["split"]
         # The candidates of each triplet.
         self._positives = candidates[triplets["positive"]]
         self._negatives = candidates[triplets["negative"]]
@@ -237,17 +263,15 @@ class DatasetSplits:
             "texts": rows["text"].n_unique(),
             **{polarity: by_polarity[polarity] for polarity in POLARITIES},
             "total": rows.height,
-            "triplets": int((self._triplet_splits == split).sum()),
+            "triplets": int((self._positives["split"] == split).sum()),
         }
 
     def _default_config(self) -> pl.DataFrame:
-        rows = self._rows
-        ids, texts = self._source.texts_at(rows["text"])
-        return rows.select(
-            texts,
+        return self._rows.select(
+            "text1",
             pl.col("candidate").alias("text2"),
             pl.col("label").cast(pl.Float32 if self.graded else pl.Int64),
-            ids,
+            "text_id",
             "polarity",
             "llms",
             pl.col("prompts").alias("prompt_hashes"),
@@ -257,24 +281,21 @@ class DatasetSplits:
         )
 
     def _positive_config(self) -> pl.DataFrame:
-        rows = self._rows.filter(polarity="positive")
-        _, texts = self._source.texts_at(rows["text"])
-        return rows.select(
-            texts.alias("anchor"), pl.col("candidate").alias("positive"), "split"
+        return self._rows.filter(polarity="positive").select(
+            pl.col("text1").alias("anchor"),
+            pl.col("candidate").alias("positive"),
+            "split",
         )
 
     def _triplet_config(self) -> pl.DataFrame:
         """The triplets, in tasks that make only triplets with their provenance."""
         positives = self._positives
         negatives = self._negatives
-        ids, texts = self._source.texts_at(positives["text"])
-        triplets = pl.DataFrame(
-            [
-                texts.alias("anchor"),
-                positives["candidate"].alias("positive"),
-                negatives["candidate"].alias("negative"),
-                self._triplet_splits,
-            ]
+        triplets = positives.select(
+            pl.col("text1").alias("anchor"),
+            pl.col("candidate").alias("positive"),
+            negatives["candidate"].alias("negative"),
+            "split",
         )
         if not self._source.triplets:
             return triplets
@@ -285,7 +306,7 @@ class DatasetSplits:
 
         return triplets.with_columns(
             negatives["change"].alias("negative_kind"),
-            ids,
+            positives["text_id"],
             llms=merged("llms"),
             prompt_hashes=merged("prompts"),
             aggregation=pl.lit(self._source.aggregation),
@@ -297,3 +318,136 @@ def _by_split(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
         split: frame.filter(split=number).drop("split")
         for number, split in enumerate(SPLITS)
     }
+
+
+def label_card(
+    counts: Mapping[str, Any],
+    run: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, str]],
+    *,
+    graded: bool,
+) -> str:
+    """The README of the dataset."""
+    rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
+    by_rules = len(rules) == len(run["llms"])
+    task = TASKS[run["settings"]["task"]]
+    label_type, label = _LABELS[graded]
+    texts = {
+        **CARD_TEXTS["common"],
+        **task.card,
+        "type": label_type,
+        "label": label,
+        "names": ", ".join(map(_code, rules)),
+    }
+    limits = [texts["limits"].format_map(texts), texts["further_limits"]]
+    if rules:
+        limits.append(texts["rules_limit"].format_map(texts))
+    limits += [f"* **Warning.** {warning}." for warning in counts.get("warnings", ())]
+    sections = [
+        ("", texts["rules" if by_rules else "llms"]),
+        ("Counts", _counts(counts)),
+        ("Columns", texts["columns"].format_map(texts)),
+        ("Method", _method(run, texts, by_rules=by_rules)),
+        ("Limitations", "\n".join(limits)),
+        ("Licence", texts["licence"]),
+    ]
+    total = "total" if "default" in files else "triplets"
+    return dataset_card(
+        f"{texts['title']} by {'rules' if by_rules else 'LLMs'}",
+        configs=files,
+        rows=sum(split[total] for split in counts["splits"].values()),
+        sections=sections,
+        tags=("rule-based",) if by_rules else ("llm-labelled", "synthetic"),
+    )
+
+
+def _counts(counts: Mapping[str, Any]) -> str:
+    splits = counts["splits"]
+    lines = []
+    for key in ("texts", *POLARITIES, "total", "triplets"):
+        title = "source sentences" if key == "texts" else key
+        lines.append((title, *(split[key] for split in splits.values())))
+    parts = [table(["", *splits], lines)]
+
+    changes = counts.get("negative_kinds", {})
+    if changes.keys() - {"unknown"}:
+        parts += [
+            "By what the negative changes:",
+            table(["", "triplets"], changes.items()),
+        ]
+
+    by_llm = [
+        (_code(name), *(llm[p] for p in POLARITIES))
+        for name, llm in counts["llms"].items()
+    ]
+    parts += [
+        "By proposing LLM; a pair that several LLMs proposed is counted for each:",
+        table(["", *POLARITIES], by_llm),
+    ]
+    return "\n\n".join(parts)
+
+
+def _method(run: Mapping[str, Any], texts: Mapping[str, str], *, by_rules: bool) -> str:
+    settings = run["settings"]
+    aggregation = settings["ensemble"]["aggregation"]
+    llms = [
+        (_code(name), llm["kind"], _code(llm["model"]))
+        for name, llm in run["llms"].items()
+    ]
+    parts = [
+        table(["name", "kind", "model"], llms),
+        f"{texts['size']}: {settings['size']}.",
+        texts["method"].format(
+            aggregation=aggregation, meaning=AGGREGATIONS[aggregation].meaning
+        ),
+    ]
+    if by_rules:
+        return "\n\n".join(parts)
+    for name, prompt in run["prompts"].items():
+        longest = max(map(len, re.findall("`+", prompt)), default=0)
+        fence = "`" * max(3, longest + 1)
+        parts.append(f"Prompt ({name}):\n\n{fence}text\n{prompt}\n{fence}")
+    return "\n\n".join(parts)
+
+
+def _code(text: str) -> str:
+    """Format as inline code, which backticks would end."""
+    return f"`{' '.join(text.replace('`', chr(39)).split())}`"
+
+
+def write(
+    out: Path,
+    rows: DatasetRows,
+    split_of: Mapping[str, str],
+    *,
+    graded: bool,
+    statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Write the dataset folder."""
+    if not rows.rows:
+        reasons = {**statistics.get("dropped", {}), **rows.dropped}
+        message = f"no pair is left to write ({format_counts(reasons)})"
+        if reasons.get("not_answered") and not statistics.get("proposals"):
+            message += (
+                ": no question was answered; run `label generate` again, with a higher --max-cost,"
+                " --max-tokens or --max-requests if a limit stopped it"
+            )
+        else:
+            warnings = statistics.get("warnings") or ["look at some with `label show`"]
+            message += f"; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"
+        raise DataError(message, path=out)
+    split_rows = DatasetSplits(rows, split_of, graded=graded)
+    dropped = dict(sorted(rows.dropped.items()))
+    counts = {**split_rows.counts(), "dropped_pairs": dropped, **statistics}
+    card = label_card(
+        counts, run, card_files(split_rows.frames), graded=split_rows.graded
+    )
+    with dataset_folder(out) as folder:
+        for config, splits in split_rows.frames.items():
+            for split, frame in splits.items():
+                shards = list(frame.iter_slices(SHARD_ROWS))
+                for number, shard in enumerate(shards):
+                    folder.add(config, split, shard, number, len(shards))
+        folder.finish(card=card, statistics=counts, run=run)
+    return counts

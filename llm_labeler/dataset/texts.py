@@ -1,4 +1,4 @@
-"""Read the sentences to label, without repeats; unusable rows are counted by reason."""
+"""Read the sentences to label, and the pairs to judge, without repeats; unusable rows are counted by reason."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from llm_labeler.records import Text, format_counts
+import polars as pl
+
+from llm_labeler.records import Candidate, Text, format_counts
 from llm_labeler.settings import InputSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import holds_no_text
 from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_json_lines, read_text_lines
-from pairkit.dataset.labels import MISSING
-from pairkit.dataset.reading.columns import text_column
+from pairkit.dataset.labels import MISSING, LabelRules
+from pairkit.dataset.reading.columns import text_column, text_length
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
-from pairkit.dataset.reading.proposed_columns import text_length
+from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
 from pairkit.extracting.html_blocks import without_tags
 
@@ -36,6 +38,21 @@ Values = Iterator[tuple[str, int, object]]
 _BREAKS = re.compile("[\t\n\r\u2028\u2029]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _PLACEHOLDER = re.compile(MISSING)
+
+PAIR = "pair_id"
+GIVEN = "given_label"
+# Columns that judging adds.
+_ADDED = (
+    "votes",
+    "aggregation",
+    "reason",
+    "contradicts",
+    PAIR,
+    GIVEN,
+    "judged",
+    "confidence",
+    "probability",
+)
 
 
 def read_values(source: Source, columns: Columns) -> Values:
@@ -209,3 +226,100 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
     if len(sentence) < settings.min_chars:
         return "too_short"
     return None if _LETTER.search(sentence) else "no_letters"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingPairs:
+    """The pairs of a dataset, without repeats within a split."""
+
+    name: str
+    splits: tuple[str, ...]
+    rows: pl.DataFrame  # of all splits
+    by_text: Mapping[Text, tuple[Candidate, ...]]
+    half: float  # labels from here on mean the same
+    dropped: Mapping[str, int]
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of the pairs and their labels in order."""
+        rows = self.rows.select("split", "text1", "text2", GIVEN).iter_rows()
+        return digest(
+            "\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") for row in rows
+        )
+
+
+def read_existing_pairs(
+    source: Source,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    settings: InputSettings,
+    seed: int,
+) -> ExistingPairs:
+    """Read the usable pairs of a dataset."""
+    dataset = read_pairs(source, columns, rules)
+    highest = max(dataset.rows["label"], default=0.0)
+    rows = _with_ids(dataset.rows)
+    reasons = _reasons(rows, settings)
+    rows = rows.head(len(reasons))
+    rows = rows.filter(pl.Series(reasons, dtype=pl.String).is_null())
+    dropped = Counter(reason for reason in reasons if reason)
+    if not rows.height:
+        message = "holds no pairs to judge"
+        if dropped:
+            message += f" ({format_counts(dropped)}; see the [input] settings)"
+        raise DataError(message, path=source_name(source))
+    if settings.draw is not None:
+        keys = rows.select("split", PAIR).rows()
+        draw_order = partial(_draw_order, seed)
+        drawn = {*nsmallest(settings.draw, keys, key=draw_order)}
+        rows = rows.filter(pl.Series([key in drawn for key in keys]))
+    name = source_name(source)
+    if isinstance(source, str | Path) and Path(source).exists():
+        name = Path(name).name
+    splits = tuple(dataset.splits)
+    half = max(highest, 1.0) / 2
+    return ExistingPairs(name, splits, rows, _by_text(rows), half, dropped)
+
+
+def _by_text(rows: pl.DataFrame) -> dict[Text, tuple[Candidate, ...]]:
+    """The second texts by first text, as candidates without a proposer; judges don't see the polarity."""
+    by_text: dict[Text, dict[str, Candidate]] = {}
+    for first, second in rows.select("text1", "text2").iter_rows():
+        text = Text.of(first, 0)
+        seconds = by_text.setdefault(text, {})
+        seconds[second] = Candidate(text.text_id, second, "positive", ())
+    return {text: tuple(seconds.values()) for text, seconds in by_text.items()}
+
+
+def _draw_order(seed: int, pair: tuple[str, str]) -> int:
+    return keyed_hash(seed, "draw", *pair)
+
+
+def _reasons(rows: pl.DataFrame, settings: InputSettings) -> list[str | None]:
+    """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
+    reasons = []
+    seen = set[tuple[str, str]]()
+    for split, first, second, pair in rows.select(
+        "split", "text1", "text2", PAIR
+    ).iter_rows():
+        if len(seen) == settings.limit:
+            break
+        reason = why_unusable(first, tidy(first), settings)
+        reason = reason or why_unusable(second, tidy(second), settings)
+        if reason is None and (split, pair) in seen:
+            reason = "repeated"
+        if reason is None:
+            seen.add((split, pair))
+        reasons.append(reason)
+    return reasons
+
+
+def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ids of the pairs, and rename the source's columns whose names judging needs."""
+    clash = {name: f"source_{name}" for name in _ADDED if name in rows.columns}
+    rows = rows.drop(clash.values(), strict=False).rename(clash)
+    ids = [
+        Candidate(Text.of(first, 0).text_id, second, "positive", ()).candidate_id
+        for first, second in rows.select("text1", "text2").iter_rows()
+    ]
+    return rows.rename({"label": GIVEN}).with_columns(pl.Series(PAIR, ids, pl.String))

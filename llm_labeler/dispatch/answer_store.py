@@ -141,13 +141,16 @@ _ADD = (
         for column in _ADDED
     )
 )
-_SPENT = f"SELECT llm, {', '.join(_ADDED)} FROM spending"  # noqa: S608 - constants
 # Unfinished calls and batches at their upper bounds.
 _BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
 _IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
 _IN_BATCHES = (
     f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
     "FROM batches"
+)
+_SPENT = (
+    f"SELECT llm, {', '.join(_ADDED)} FROM spending "  # noqa: S608 - constants
+    f"UNION ALL {_IN_FLIGHT} UNION ALL {_IN_BATCHES}"
 )
 
 Row = tuple[Any, ...]
@@ -263,13 +266,10 @@ def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> 
     connection.execute(_ADD, (llm, *amounts))
 
 
-def _spending_by_llm(
-    connection: sqlite3.Connection, *queries: str
-) -> dict[str, Spending]:
+def _spending_by_llm(rows: Iterable[Row]) -> dict[str, Spending]:
     sums: dict[str, Spending] = {}
-    for query in queries:
-        for llm, *numbers in connection.execute(query):
-            sums[llm] = sums.get(llm, Spending()) + Spending(*numbers)
+    for llm, *numbers in rows:
+        sums[llm] = sums.get(llm, Spending()) + Spending(*numbers)
     return dict(sorted(sums.items()))
 
 
@@ -303,16 +303,13 @@ class AnswerStore:
         With `retry_final`, final rejections and answers without text count as unanswered.
         """
         distinct = list({ask.key: ask for ask in asks}.values())
-        values = (_keys_json(distinct), not retry_final)
-        with database_errors(self.path):
-            rows = self._connection.execute(_ANSWERED, values).fetchall()
+        rows = self._rows(_ANSWERED, _keys_json(distinct), not retry_final)
         answered = {index for (index,) in rows}
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
         """The answered questions, with the token usage that the server reported."""
-        with database_errors(self.path):
-            rows = self._connection.execute(_USAGES, (_keys_json(asks),)).fetchall()
+        rows = self._rows(_USAGES, _keys_json(asks))
         return [(asks[index], TokenUsage(*tokens)) for index, *tokens in rows]
 
     def begin(self, key: AskKey, max_usage: TokenUsage, cost: float | None) -> int:
@@ -342,7 +339,8 @@ class AnswerStore:
     def recover(self) -> int:
         """Charge the calls that an earlier process left unfinished at their bound; return their number."""
         with self._writing() as connection:
-            for llm, spent in _spending_by_llm(connection, _IN_FLIGHT).items():
+            unfinished = _spending_by_llm(connection.execute(_IN_FLIGHT))
+            for llm, spent in unfinished.items():
                 _add_spending(connection, llm, spent)
             return connection.execute("DELETE FROM in_flight").rowcount
 
@@ -353,20 +351,18 @@ class AnswerStore:
     ) -> Iterator[StoredAnswer]:
         """Answers in order of text, task, LLM, prompt and parameters."""
         task_list = json.dumps(sorted(tasks))
-        with database_errors(self.path):
-            for batch in batched(sorted(set(text_ids)), _TEXTS):
-                values = (json.dumps(batch), task_list)
-                rows = self._connection.execute(_OF_TEXTS, values).fetchall()
-                yield from map(_row_answer, rows)
+        for batch in batched(sorted(set(text_ids)), _TEXTS):
+            rows = self._rows(_OF_TEXTS, json.dumps(batch), task_list)
+            yield from map(_row_answer, rows)
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
         """The answer to one question."""
-        row = self._first_row(_OF_KEY, *_key_row(key))
-        return None if row is None else _row_answer(row)
+        rows = self._rows(_OF_KEY, *_key_row(key))
+        return next(map(_row_answer, rows), None)
 
     def has_answer(self, llm: str, parameters: str) -> bool:
         """Whether an LLM ever answered under these parameters."""
-        return self._first_row(_HAS_ANSWER, llm, parameters) is not None
+        return self._rows(_HAS_ANSWER, llm, parameters) != []
 
     def refused(self, llm: str, parameters: str, more: Iterable[str] = ()) -> set[str]:
         """Fields that the server of an LLM doesn't know, after adding `more`."""
@@ -379,8 +375,7 @@ class AnswerStore:
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""
-        with database_errors(self.path):
-            yield from map(_row_failure, self._connection.execute(_FAILURES))
+        yield from map(_row_failure, self._rows(_FAILURES))
 
     def spent(self) -> Spending:
         """The spending of all calls; unfinished calls and batches count at their upper bound."""
@@ -388,8 +383,7 @@ class AnswerStore:
 
     def spent_by_llm(self) -> dict[str, Spending]:
         """`spent` by LLM, sorted by name."""
-        with database_errors(self.path):
-            return _spending_by_llm(self._connection, _SPENT, _IN_FLIGHT, _IN_BATCHES)
+        return _spending_by_llm(self._rows(_SPENT))
 
     # Batches.
 
@@ -402,8 +396,7 @@ class AnswerStore:
 
     def batches(self, llm: str | None = None) -> list[SubmittedBatch]:
         """Pending batches of one LLM or of all, sorted by id."""
-        with database_errors(self.path):
-            return [*map(_row_batch, self._connection.execute(_BATCHES, (llm,)))]
+        return [*map(_row_batch, self._rows(_BATCHES, llm))]
 
     def collect_batch(
         self,
@@ -431,12 +424,9 @@ class AnswerStore:
         with self._writing() as connection:
             connection.execute(_DELETE_BATCH, (batch_id,))
 
-    def _first_row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
         with database_errors(self.path):
-            row: tuple[Any, ...] | None = self._connection.execute(
-                sql, values
-            ).fetchone()
-            return row
+            return self._connection.execute(sql, values).fetchall()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -61,9 +61,7 @@ async def run_batch(
     servers = {llm: _with_batches(providers[llm]) for llm in asks}
     tasks = {}
     for llm, server in servers.items():
-        batcher = _Batcher(
-            server, store, budget, meter, poll_s, retry_final=retry_final
-        )
+        batcher = _Batcher(server, store, budget, meter, poll_s, retry_final)
         tasks[llm] = asyncio.create_task(batcher.run(asks[llm]))
     return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
@@ -78,32 +76,26 @@ def _with_batches(provider: Provider) -> ServerProvider:
     )
 
 
+@dataclass
 class _Batcher:
     """One LLM's batches."""
 
-    def __init__(
-        self,
-        provider: ServerProvider,
-        store: AnswerStore,
-        budget: Budget,
-        meter: Meter,
-        poll_s: float,
-        *,
-        retry_final: bool,
-    ) -> None:
-        self._provider = provider
-        self._store = store
-        self._budget = budget
-        self._meter = meter
-        self._poll_s = poll_s
-        self._retry_final = retry_final
-        self._server = OpenAiBatches(provider, poll_s)
+    provider: ServerProvider
+    store: AnswerStore
+    budget: Budget
+    meter: Meter
+    poll_s: float
+    retry_final: bool
+
+    def __post_init__(self) -> None:
+        self._server = OpenAiBatches(self.provider, self.poll_s)
         self._draft = BatchDraft()  # the next batch
         # What this process's batches reserve, by custom id.
         self._reservations: dict[str, Reservation] = {}
         # Questions answered by batches of an earlier process.
         self._collected: set[AskKey] = set()
-        self._discount = 0.5 if provider.address.host == self._server.maker else 1.0
+        is_half_price = self.provider.address.host == self._server.maker
+        self._discount = 0.5 if is_half_price else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
         """Ask all questions; the first one directly, at full price, to detect a wrong key or model."""
@@ -113,45 +105,45 @@ class _Batcher:
             questions = self._unanswered(asks)
             first = next(questions, None)
             if first is not None and await self._ask_directly(first):
-                repeated = self._store.unanswered([first])
+                repeated = self.store.unanswered([first])
                 await self._submit_all(chain(repeated, questions))
                 await self._collect_all()
         finally:  # after an error, free the reservations; submitted batches may still be billed
             for reservation in self._draft.reservations.values():
-                self._budget.release(reservation)
+                self.budget.release(reservation)
             for reservation in self._reservations.values():
-                self._budget.write_off(reservation)
+                self.budget.write_off(reservation)
 
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
         for batch in batched(asks, QUESTIONS):
-            missing = self._store.unanswered(batch, retry_final=self._retry_final)
+            missing = self.store.unanswered(batch, retry_final=self.retry_final)
             collected = sum(ask.key in self._collected for ask in batch)
-            self._meter.done += collected
-            self._meter.cached += len(batch) - len(missing) - collected
+            self.meter.done += collected
+            self.meter.cached += len(batch) - len(missing) - collected
             yield from missing
 
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""
-        name = self._provider.name
+        name = self.provider.name
         outcome = await ask_all(
             {name: [ask]},
-            {name: self._provider},
-            self._store,
-            self._budget,
+            {name: self.provider},
+            self.store,
+            self.budget,
             breaker=BreakerSettings(),
             progress=lambda progress: None,  # noqa: ARG005
-            retry_final=self._retry_final,
+            retry_final=self.retry_final,
         )
-        self._meter.done += outcome.done
-        self._meter.spent += outcome.spent
-        self._meter.stopped_by = outcome.stopped_by or self._meter.stopped_by
+        self.meter.done += outcome.done
+        self.meter.spent += outcome.spent
+        self.meter.stopped_by = outcome.stopped_by or self.meter.stopped_by
         return outcome.stopped_by is None
 
     async def _submit_all(self, asks: Iterable[Ask]) -> None:
         misfits = 0
         for ask in asks:
             line = self._server.line(ask)
-            max_usage = self._provider.max_usage(ask)
+            max_usage = self.provider.max_usage(ask)
             size = self._draft.size + len(line)
             count = len(self._draft.keys)
             if count == self._server.max_requests or size > self._server.max_bytes:
@@ -159,7 +151,7 @@ class _Batcher:
             try:
                 reservation = await self._reserve(max_usage)
             except BudgetSpent as spent:
-                self._meter.stopped_by = spent.limit
+                self.meter.stopped_by = spent.limit
                 misfits += 1
                 if misfits >= MAX_MISFITS:
                     break
@@ -172,8 +164,8 @@ class _Batcher:
         """Reserve the bound of a question; while it doesn't fit, submit the draft and wait."""
         cost = self._cost(max_usage)
         while True:
-            reservation = self._budget.reserve(
-                self._provider.name, max_usage, cost, in_bulk=True
+            reservation = self.budget.reserve(
+                self.provider.name, max_usage, cost, in_bulk=True
             )
             if reservation is not None:
                 return reservation
@@ -181,7 +173,7 @@ class _Batcher:
             if self._reservations:  # collecting this LLM's batches frees them
                 await self._collect_all()
             else:
-                await self._budget.wait_for_release()
+                await self.budget.wait_for_release()
 
     async def _submit(self) -> None:
         """Start the drafted batch."""
@@ -189,65 +181,65 @@ class _Batcher:
         if not draft.keys:
             return
         file_id = await self._server.upload(draft)
-        name = self._provider.name
+        name = self.provider.name
         cost = self._cost(draft.max_usage)
         batch = SubmittedBatch(
             name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost
         )
         self._reservations |= draft.reservations
         self._draft = BatchDraft()
-        self._store.save_batch(batch)
+        self.store.save_batch(batch)
         self._update(batch, await self._server.create(draft, file_id))
-        self._meter.in_flight += len(draft.keys)
-        self._meter.changed()
+        self.meter.in_flight += len(draft.keys)
+        self.meter.changed()
 
     async def _resolve_starting(self) -> None:
         """Look up the batches that an earlier process was starting."""
-        for batch in self._store.batches(self._provider.name):
+        for batch in self.store.batches(self.provider.name):
             if batch.state != _STARTING:
                 continue
             status = await self._server.find(batch.batch_id)
             if status is not None:
                 self._update(batch, status)
             else:
-                self._store.delete_batch(batch.batch_id)
-                self._budget.correct(batch.max_spending, Spending())
+                self.store.delete_batch(batch.batch_id)
+                self.budget.correct(batch.max_spending, Spending())
 
     def _update(self, batch: SubmittedBatch, status: BatchStatus) -> None:
         updated = replace(batch, batch_id=status.batch_id, state=status.state)
-        self._store.save_batch(updated, replaces=batch.batch_id)
+        self.store.save_batch(updated, replaces=batch.batch_id)
 
     async def _collect_all(self) -> None:
         """Wait for every batch of this LLM, and store its results."""
-        pending = self._store.batches(self._provider.name)
+        pending = self.store.batches(self.provider.name)
         while pending:
             for batch in list(pending):
                 status = await self._server.status(batch.batch_id)
                 if status.state in ENDED:
                     await self._collect(batch, status)
                     pending.remove(batch)
-            self._meter.in_flight = sum(len(batch.keys) for batch in pending)
-            self._meter.changed()
+            self.meter.in_flight = sum(len(batch.keys) for batch in pending)
+            self.meter.changed()
             if pending:
-                await asyncio.sleep(self._poll_s)
+                await asyncio.sleep(self.poll_s)
 
     async def _collect(self, batch: SubmittedBatch, status: BatchStatus) -> None:
         if status.state == "failed":
-            self._store.delete_batch(batch.batch_id)
+            self.store.delete_batch(batch.batch_id)
             self._settle(batch, BatchResults())
             raise RemoteError(
                 f"llm {batch.llm}: the server rejected batch {batch.batch_id}"
-                f" ({status.problems or 'no reason given'}); fix the cause, then run the same command again"
+                f" ({status.problem or 'no reason given'}); fix the cause, then run the same command again"
             )
         lines = await self._server.results(status)
         results = await read_results(
-            self._provider, batch, status.state, lines, self._discount
+            self.provider, batch, status.state, lines, self._discount
         )
         failures = [
             (failure, results.charges[name])
             for name, failure in results.failures.items()
         ]
-        self._store.collect_batch(batch, results.answers.values(), failures)
+        self.store.collect_batch(batch, results.answers.values(), failures)
         self._settle(batch, results)
         if results.problem is not None:
             raise results.problem
@@ -257,21 +249,21 @@ class _Batcher:
         names = (*results.answers, *results.failures)
         charges = {name: results.charges[name] for name in names}
         spent = sum(charges.values(), Spending())
-        self._meter.spent += spent
+        self.meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
-            self._budget.correct(batch.max_spending, spent)
+            self.budget.correct(batch.max_spending, spent)
             # Failures are asked again.
             self._collected.update(batch.keys[name] for name in results.answers)
             return
-        self._meter.done += len(results.answers)
-        self._meter.failed += len(results.failures)
+        self.meter.done += len(results.answers)
+        self.meter.failed += len(results.failures)
         for name in batch.keys:
             reservation = self._reservations.pop(name)
             if name in charges:
-                self._budget.settle(reservation, charges[name])
+                self.budget.settle(reservation, charges[name])
             else:
-                self._budget.release(reservation)
+                self.budget.release(reservation)
 
     def _cost(self, max_usage: TokenUsage) -> float | None:
-        cost = self._provider.prices.cost(max_usage)
+        cost = self.provider.prices.cost(max_usage)
         return None if cost is None else cost * self._discount

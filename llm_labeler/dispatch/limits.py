@@ -33,16 +33,18 @@ _POLL_S = 1.0  # a wait may become shorter while it lasts
 _SMOOTHING = 0.1  # weight of the newest call in the expected number of tokens
 
 
+@dataclass
 class Breaker:
     """Stops calling an LLM if most calls fail, or if refusals repeat; `RateLimiter` handles 429s."""
 
-    def __init__(self, llm: str, settings: BreakerSettings, concurrency: int) -> None:
-        self._llm = llm
-        self._max_failures = settings.max_failures
-        self._max_repeats = settings.refusals
+    llm: str
+    settings: BreakerSettings
+    concurrency: int
+
+    def __post_init__(self) -> None:
         self._repeats = 0
         self._last_refusal = ""
-        self._window_size = max(settings.window, 2 * concurrency)
+        self._window_size = max(self.settings.window, 2 * self.concurrency)
         # Reason and detail of the last failures; None for an answer.
         self._window: deque[tuple[str, str] | None] = deque(maxlen=self._window_size)
         self._answered_at = float("-inf")  # last answer before most calls failed
@@ -53,7 +55,10 @@ class Breaker:
         self._window.append(None if failed is None else (failed.reason, failed.detail))
         failures = [entry for entry in self._window if entry is not None]
         is_full = len(self._window) == self._window_size
-        if not is_full or len(failures) < self._max_failures * self._window_size:
+        if (
+            not is_full
+            or len(failures) < self.settings.max_failures * self._window_size
+        ):
             if failed is None:
                 self._answered_at = now
             return
@@ -62,9 +67,9 @@ class Breaker:
         most_frequent = mode(reason for reason, _ in failures)
         details = [detail for reason, detail in failures if reason == most_frequent]
         raise RemoteError(
-            f"{self._llm}: {len(failures)} of the last {self._window_size} calls failed, most with"
+            f"{self.llm}: {len(failures)} of the last {self._window_size} calls failed, most with"
             f" {most_frequent} ({details[-1][:_DETAIL_CHARS]}); all answers are stored: check the server and"
-            f" [llm.{self._llm}], then run the same command again to continue"
+            f" [llm.{self.llm}], then run the same command again to continue"
         )
 
     def _note_refusal(self, failed: CallFailed | None) -> None:
@@ -78,10 +83,10 @@ class Breaker:
             self._repeats = 0
         self._last_refusal = refusal
         self._repeats += 1
-        if self._repeats >= self._max_repeats:
+        if self._repeats >= self.settings.refusals:
             raise RemoteError(
-                f"{self._llm}: the server refused {self._repeats} consecutive questions with the same"
-                f" message ({failed.detail[:_DETAIL_CHARS]}); check the server and [llm.{self._llm}], and"
+                f"{self.llm}: the server refused {self._repeats} consecutive questions with the same"
+                f" message ({failed.detail[:_DETAIL_CHARS]}); check the server and [llm.{self.llm}], and"
                 " run the same command again, or raise breaker.refusals if the questions are at fault"
             )
 
@@ -133,18 +138,20 @@ class TokenBucket:
         return amount * _MINUTE_S / self._per_minute
 
 
+@dataclass
 class RateLimiter:
     """Admits calls to one server; all times are those of the event loop."""
 
-    def __init__(
-        self, llm: str, concurrency: int, rpm: int | None, tpm: int | None
-    ) -> None:
-        self._llm = llm
-        self._concurrency = concurrency
-        self._allowed = float(concurrency)
+    llm: str
+    concurrency: int
+    rpm: int | None
+    tpm: int | None
+
+    def __post_init__(self) -> None:
+        self._allowed = float(self.concurrency)
         self._in_flight = 0
-        self._requests = TokenBucket(rpm)
-        self._tokens = TokenBucket(tpm)
+        self._requests = TokenBucket(self.rpm)
+        self._tokens = TokenBucket(self.tpm)
         # Tokens per call, averaged over answered calls.
         self._expected: float | None = None
         self._lock = asyncio.Lock()
@@ -200,9 +207,9 @@ class RateLimiter:
         if max(retry_after_s or 0.0, now - self._refused_since) > MAX_WAIT_S:
             requested = f", retry after {retry_after_s:.0f} s" if retry_after_s else ""
             raise RateLimited(
-                f"{self._llm}: the server accepts no calls for now (HTTP 429{requested}); all answers are"
+                f"{self.llm}: the server accepts no calls for now (HTTP 429{requested}); all answers are"
                 " stored: run the same command again later, or lower rpm, tpm or concurrency under"
-                f" [llm.{self._llm}]",
+                f" [llm.{self.llm}]",
                 retry_after_s or _MAX_PAUSE_S,
             )
         self._pause(admission, now, retry_after_s)
@@ -238,7 +245,7 @@ class RateLimiter:
         self._allowed *= 1 - self._refused / calls / 2
         if self._answered:
             self._allowed += 1
-        self._allowed = min(float(self._concurrency), max(1.0, self._allowed))
+        self._allowed = min(float(self.concurrency), max(1.0, self._allowed))
         self._answered = 0
         self._refused = 0
         self._freed.set()

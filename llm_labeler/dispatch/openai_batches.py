@@ -40,7 +40,6 @@ from pairkit.base.openai_api.refusals import (
     patiently,
     read_json,
 )
-from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from llm_labeler.clients.llm_server import ServerProvider
@@ -93,7 +92,7 @@ class BatchStatus:
     state: str
     tag: str
     files: tuple[str, ...]
-    problems: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +343,6 @@ def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
 def _batch_status(value: Any) -> BatchStatus:
     tag = _field(_field(value, "metadata"), "tag")
     problems = _field(_field(value, "errors"), "data")
-    messages = []
-    for problem in problems if isinstance(problems, list) else ():
-        message = _field(problem, "message")
-        if isinstance(message, str):
-            messages.append(message)
     names = ("output_file_id", "error_file_id")
     return BatchStatus(
         batch_id=_identifier(value, "id"),
@@ -356,7 +350,7 @@ def _batch_status(value: Any) -> BatchStatus:
         tag=tag if isinstance(tag, str) else "",
         # Some servers send an empty name for a file that doesn't exist.
         files=tuple(_identifier(value, name) for name in names if _field(value, name)),
-        problems=one_line("; ".join(messages[:3])),
+        problem=Refusal.from_value(200, problems).message if problems else "",
     )
 
 

@@ -11,7 +11,7 @@ import logging
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from llm_labeler.clients.llms import Provider
@@ -55,41 +55,40 @@ _REJECTED = "rejected"
 _MAX_RATE_LIMITED = 100
 
 
+@dataclass
 class Meter:
     """Counts the calls of a stage and reports progress a few times a second."""
 
-    def __init__(
-        self, listener: Listener, total: int | None, stage: str, budget: Budget
-    ) -> None:
-        # Questions of this session.
-        self.done = 0
-        self.failed = 0
-        self.cached = 0  # not asked: answered before, or finally rejected
-        # Calls of this session.
-        self.retried = 0
-        self.in_flight = 0
-        self.spent = Spending()
-        # `max_cost`, `max_tokens` or `max_requests`, if it was reached.
-        self.stopped_by: str | None = None
-        self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
-        self._listener = listener
-        self._total = total
-        self._stage = stage
-        self._budget = budget
-        self._reported_at = float("-inf")
+    listener: Listener
+    total: int | None
+    stage: str
+    budget: Budget
+    # Questions of this session.
+    done: int = 0
+    failed: int = 0
+    cached: int = 0  # not asked: answered before, or finally rejected
+    # Calls of this session.
+    retried: int = 0
+    in_flight: int = 0
+    spent: Spending = field(default_factory=Spending)
+    # `max_cost`, `max_tokens` or `max_requests`, if it was reached.
+    stopped_by: str | None = None
+    # By LLM: why it stopped early.
+    problems: Mapping[str, PairkitError] = field(default_factory=dict)
+    reported_at: float = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
         """Report progress at most every `_EVERY_S`; the last report is always made."""
         now = asyncio.get_running_loop().time()
-        if last or now - self._reported_at >= _EVERY_S:
-            self._reported_at = now
+        if last or now - self.reported_at >= _EVERY_S:
+            self.reported_at = now
             processed = self.done + self.cached + self.failed
-            self._listener(
-                Progress(self._stage, processed, self._total, self._note(), ended=last)
+            self.listener(
+                Progress(self.stage, processed, self.total, self._note(), ended=last)
             )
 
     def _note(self) -> str:
-        spent = self._budget.spent  # of all sessions
+        spent = self.budget.spent  # of all sessions
         cost = None if self.spent.unpriced else spent.picodollars / PICODOLLARS
         note = f"{spent.tokens:,} tokens, cost {money(cost)}"
         counts = {
@@ -127,39 +126,38 @@ def errors_by_task(results: Mapping[K, object]) -> dict[K, PairkitError]:
     return errors
 
 
+@dataclass
 class Caller:
     """Makes the calls of all LLMs, which share one budget and one store."""
 
-    def __init__(self, store: AnswerStore, budget: Budget, meter: Meter) -> None:
-        self.calling: set[asyncio.Task[None]] = set()  # tasks with a call in flight
-        self.meter = meter
-        self._store = store
-        self._budget = budget
-        # Number of saved fields that the server of each LLM doesn't know.
-        self._refused = Counter[str]()
+    store: AnswerStore
+    budget: Budget
+    meter: Meter
+    # Tasks with a call in flight.
+    calling: set[asyncio.Task[None]] = field(default_factory=set)
+    # Number of saved fields that the server of each LLM doesn't know.
+    refused: Counter[str] = field(default_factory=Counter)
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
-        if not self._budget.needs_bounds:
+        if not self.budget.needs_bounds:
             return
-        for ask, usage in self._store.usages(asks):
+        for ask, usage in self.store.usages(asks):
             max_usage = provider.max_usage(ask)
             bounds = charge(max_usage, provider.prices.cost(max_usage))
             used = charge(usage, provider.prices.cost(usage))
-            self._budget.raise_bounds(provider.name, bounds.amounts, used.amounts)
+            self.budget.raise_bounds(provider.name, bounds.amounts, used.amounts)
 
     async def call(
         self, provider: Provider, ask: Ask, max_usage: TokenUsage
     ) -> TokenUsage:
         """Make one call and store the answer."""
         cost = provider.prices.cost(max_usage)
-        reservation = await self._budget.wait_and_reserve(
-            provider.name, max_usage, cost
-        )
+        reservation = await self.budget.wait_and_reserve(provider.name, max_usage, cost)
         try:
-            attempt = self._store.begin(ask.key, max_usage, cost)
+            attempt = self.store.begin(ask.key, max_usage, cost)
         except BaseException:
-            self._budget.release(reservation)
+            self.budget.release(reservation)
             raise
         # However the call ends, the reservation is settled; unknown usage is charged at its upper bound.
         spent = charge(max_usage, cost, estimated=True)
@@ -170,7 +168,7 @@ class Caller:
                 spent = UNBILLED
             elif error.usage is not None:
                 spent = charge(error.usage, provider.prices.cost(error.usage))
-            self._store.end(attempt, provider.name, spent)
+            self.store.end(attempt, provider.name, spent)
             raise
         else:
             usage = reply.usage or max_usage
@@ -179,19 +177,19 @@ class Caller:
                 ask.key, replace(reply, usage=usage), cost, reply.usage is None
             )
             spent = charge_answer(stored)
-            self._store.save_answer(stored, attempt)
+            self.store.save_answer(stored, attempt)
             self._save_refused(provider)
             return usage
         finally:
-            self._budget.settle(reservation, spent)
+            self.budget.settle(reservation, spent)
             self.meter.spent += spent
 
     def _save_refused(self, provider: Provider) -> None:
         """Save which fields the server doesn't know, if there are new ones."""
         count = len(provider.refused)
-        if count > self._refused[provider.name]:
-            self._store.refused(provider.name, provider.parameters, provider.refused)
-            self._refused[provider.name] = count
+        if count > self.refused[provider.name]:
+            self.store.refused(provider.name, provider.parameters, provider.refused)
+            self.refused[provider.name] = count
 
     async def _reply(self, provider: Provider, ask: Ask) -> LlmReply:
         task = cast("asyncio.Task[None]", asyncio.current_task())
@@ -204,30 +202,28 @@ class Caller:
             self.calling.discard(task)
 
 
+@dataclass
 class LlmWorkers:
     """The workers, limits and questions of one LLM."""
 
-    def __init__(
-        self,
-        provider: Provider,
-        asks: Iterable[Ask],
-        store: AnswerStore,
-        caller: Caller,
-        breaker: BreakerSettings,
-        *,
-        retry_final: bool,
-    ) -> None:
-        self._provider = provider
-        self._store = store
-        self._caller = caller
-        self._batches = batched(asks, QUESTIONS)
-        self._retry_final = retry_final
+    provider: Provider
+    asks: Iterable[Ask]
+    caller: Caller
+    breaker_settings: BreakerSettings
+    retry_final: bool
+
+    def __post_init__(self) -> None:
+        provider = self.provider
+        store = self.caller.store
+        self._batches = batched(self.asks, QUESTIONS)
         self._next: deque[Ask] = deque()
         self._pulling = asyncio.Lock()
         self._limiter = RateLimiter(
             provider.name, provider.concurrency, provider.rpm, provider.tpm
         )
-        self._breaker = Breaker(provider.name, breaker, provider.concurrency)
+        self._breaker = Breaker(
+            provider.name, self.breaker_settings, provider.concurrency
+        )
         self._misfits = 0
         self._closing = False  # no further call is made
         # Until the LLM has answered once, a refusal may be caused by the LLM, not by the question.
@@ -239,7 +235,7 @@ class LlmWorkers:
         """Ask all questions; return the error that ended it early."""
         workers = [
             asyncio.create_task(self._work())
-            for _ in range(2 * self._provider.concurrency)
+            for _ in range(2 * self.provider.concurrency)
         ]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -256,7 +252,7 @@ class LlmWorkers:
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
         """After an error: cancel waiting workers, and give calls in flight some time to finish."""
         self._closing = True
-        calling = self._caller.calling.intersection(workers)
+        calling = self.caller.calling.intersection(workers)
         for worker in workers:
             if worker not in calling:
                 worker.cancel()
@@ -270,7 +266,7 @@ class LlmWorkers:
             if ask is None:
                 return
             await self._settle(ask)
-            self._caller.meter.changed()
+            self.caller.meter.changed()
 
     async def _pull(self) -> Ask | None:
         """The next unanswered question; None if there is none."""
@@ -280,10 +276,10 @@ class LlmWorkers:
                 if batch is None:
                     return None
                 self._next.extend(
-                    self._store.unanswered(batch, retry_final=self._retry_final)
+                    self.caller.store.unanswered(batch, retry_final=self.retry_final)
                 )
-                self._caller.recall(self._provider, batch)
-                self._caller.meter.cached += len(batch) - len(self._next)
+                self.caller.recall(self.provider, batch)
+                self.caller.meter.cached += len(batch) - len(self._next)
                 # Don't block the loop while many questions are answered already.
                 await asyncio.sleep(0)
             return self._next.popleft()
@@ -297,10 +293,10 @@ class LlmWorkers:
                 await self._ask(ask)
             except BudgetSpent as spent:
                 self._misfits += 1
-                self._caller.meter.stopped_by = spent.limit
+                self.caller.meter.stopped_by = spent.limit
                 return
             except CallFailed as failed:
-                name = self._provider.name
+                name = self.provider.name
                 _LOG.info("%s: %s %s: %s", name, ask.key.task, ask.key.text_id, failed)
                 requested_s = failed.retry_after_s or 0.0
                 is_rate_limited = failed.reason == _RATE_LIMITED
@@ -308,13 +304,13 @@ class LlmWorkers:
                 tried += not is_rate_limited
                 if (
                     not failed.retry
-                    or tried >= self._provider.attempts
+                    or tried >= self.provider.attempts
                     or rate_limited >= _MAX_RATE_LIMITED
                     or requested_s > MAX_WAIT_S
                 ):
                     self._fail(ask, failed, tried + rate_limited)
                     return
-                self._caller.meter.retried += 1
+                self.caller.meter.retried += 1
                 if not is_rate_limited:  # else the limiter waits
                     doublings = min(tried - 1, 10)
                     longest_s = min(_MAX_BACKOFF_S, _MIN_BACKOFF_S * 2.0**doublings)
@@ -322,20 +318,20 @@ class LlmWorkers:
                     await asyncio.sleep(max(requested_s, backoff_s))
             else:
                 self._misfits = 0
-                self._caller.meter.done += 1
+                self.caller.meter.done += 1
                 # The answer shows that earlier rejections were caused by the questions, so they are final.
                 self._answers = True
                 while self._unconfirmed:
                     failure = replace(self._unconfirmed.pop(), final=True)
-                    self._store.save_failure(failure)
+                    self.caller.store.save_failure(failure)
                 return
 
     async def _ask(self, ask: Ask) -> None:
         """Make one call when the limiter allows it."""
-        max_usage = self._provider.max_usage(ask)
+        max_usage = self.provider.max_usage(ask)
         admission = await self._limiter.enter(max_usage.total)
         try:
-            used = await self._caller.call(self._provider, ask, max_usage)
+            used = await self.caller.call(self.provider, ask, max_usage)
         except CallFailed as failed:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
@@ -353,8 +349,8 @@ class LlmWorkers:
         failure = Failure(ask.key, failed.reason, failed.detail, attempts, is_final)
         if failed.final and not is_final:
             self._unconfirmed.append(failure)
-        self._store.save_failure(failure)
-        self._caller.meter.failed += 1
+        self.caller.store.save_failure(failure)
+        self.caller.meter.failed += 1
 
 
 async def ask_all(
@@ -375,9 +371,7 @@ async def ask_all(
     caller = Caller(store, budget, meter)
     tasks = {}
     for llm, questions in asks.items():
-        workers = LlmWorkers(
-            providers[llm], questions, store, caller, breaker, retry_final=retry_final
-        )
+        workers = LlmWorkers(providers[llm], questions, caller, breaker, retry_final)
         tasks[llm] = asyncio.create_task(workers.run())
     return await finish(tasks, meter, asyncio.FIRST_EXCEPTION, keep_going=keep_going)
 

@@ -29,7 +29,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,7 @@ _CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
 _CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
 
 Floats = npt.NDArray[np.float64]
+K = TypeVar("K", bound=str)
 
 # Pseudo-votes: right and wrong ones for each judge, and one for each class. Without them, the votes of a
 # judge with no known error would decide alone.
@@ -370,16 +371,22 @@ def _decide(
         options = {"confirmed": opposite + unrelated, "reversed": same}
     else:
         options = {"confirmed": opposite, "reversed": same, "neither": unrelated}
-    best = max(options.values())
-    winners = [
-        name
-        for name, weight in options.items()
-        if math.isclose(weight, best, rel_tol=1e-9)
-    ]
-    if len(winners) > 1:
+    winner, best = most_probable(options)
+    if winner is None:
         return _Decision(polarity, "undecided", best)
-    if winners == ["confirmed"]:
+    if winner == "confirmed":
         return _Decision(polarity, None, best)
-    if winners == ["reversed"] and settings.reversed_pairs == "swap":
+    if winner == "reversed" and settings.reversed_pairs == "swap":
         return _Decision(_REVERSED[polarity], None, best)
     return _Decision(polarity, "outvoted", best)
+
+
+def most_probable(options: Mapping[K, float]) -> tuple[K | None, float]:
+    """The most probable option with its probability; no option if several are."""
+    best = max(options.values())
+    winners = [
+        option
+        for option, probability in options.items()
+        if math.isclose(probability, best, rel_tol=1e-9)
+    ]
+    return winners[0] if len(winners) == 1 else None, best

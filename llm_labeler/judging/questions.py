@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llm_labeler.parsing.special_tokens import split_thought
+from llm_labeler.parsing.turns import split_thought
 from llm_labeler.records import (
     VOTES,
     Ask,
@@ -147,21 +147,23 @@ def judge_asks(
         content = {"text": text.text, "sentences": sentences}
         data = json.dumps(content, ensure_ascii=False)
         data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
-        schema = {
-            "type": "object",
-            "properties": dict.fromkeys(sentences, verdict),
-            "required": list(sentences),
-            "additionalProperties": False,
-        }
         prompt_hash = content_hash(scale.instructions, data)
         ask = Ask(
             key=AskKey(text.text_id, judge, "judge", prompt_hash, parameters),
             messages=(Message("system", scale.instructions), Message("user", data)),
-            schema=schema,
-            text=text.text,
-            size=len(batch),
+            schema=object_schema(dict.fromkeys(sentences, verdict)),
         )
         yield ask, batch
+
+
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 class _Object(list[tuple[str, Any]]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, compress
 from operator import and_
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +13,13 @@ import polars as pl
 
 from llm_labeler.dataset.dataset_rows import VOTES
 from llm_labeler.judging.ensemble import Judges, fit_judges, label
-from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
+from llm_labeler.records import (
+    POLARITIES,
+    Candidate,
+    JudgeVote,
+    LabelledPair,
+    Polarity,
+)
 from llm_labeler.settings import AGGREGATIONS, EnsembleSettings
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
@@ -103,31 +110,22 @@ def normalised(column: str) -> pl.Expr:
 
 
 class ScoredCandidate(NamedTuple):
-    """One candidate with its gold label."""
+    """One candidate with its votes and its gold label."""
 
+    candidate: Candidate
+    votes: list[JudgeVote]
     same: bool
     grade: float
-    candidate: Candidate
-    votes: tuple[JudgeVote, ...]
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> ScoredCandidate:
-        """Make one from a row of gold pairs joined with candidates."""
-        candidate = Candidate(
-            row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"])
-        )
-        votes = tuple(
-            JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"])
-            for vote in row["votes"] or ()
-        )
-        return cls(row["same"], row["label"], candidate, votes)
 
 
-def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
-    rows = candidates.select("text_id", "candidate", "votes").iter_rows()
-    for text_id, candidate, votes in rows:
-        id_ = Candidate(text_id, candidate, "positive", ()).candidate_id
-        yield from (JudgeVote(id_, vote["judge"], vote["vote"]) for vote in votes or ())
+def _voted(row: Mapping[str, Any]) -> tuple[Candidate, list[JudgeVote]]:
+    """The candidate of a row, with its votes."""
+    candidate = Candidate(
+        row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"])
+    )
+    id_ = candidate.candidate_id
+    votes = [JudgeVote(id_, vote["judge"], vote["vote"]) for vote in row["votes"] or ()]
+    return candidate, votes
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -263,15 +261,6 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-class _Labelled(NamedTuple):
-    """One candidate with its gold label and a prediction."""
-
-    same: bool  # by the gold label
-    grade: float
-    polarity: Polarity | None  # predicted; None: rejected
-    label: float
-
-
 def score_candidates(
     gold: pl.DataFrame,
     candidates: pl.DataFrame,
@@ -288,22 +277,26 @@ def score_candidates(
     )
     judges = None
     if table["votes"].list.len().sum():
-        judges = fit_judges(_all_votes(table), settings)
+        votes = (_voted(row)[1] for row in table.iter_rows(named=True))
+        judges = fit_judges(chain.from_iterable(votes), settings)
     joined = gold_pairs.pairs.join(table, on="key", maintain_order="left_right")
     missing = gold_pairs.pairs.join(joined, on="key", how="anti", maintain_order="left")
-    matched = [ScoredCandidate.of(row) for row in joined.iter_rows(named=True)]
+    matched = [
+        ScoredCandidate(*_voted(row), row["same"], row["label"])
+        for row in joined.iter_rows(named=True)
+    ]
     rows: list[ScoreRow] = []
     for llm in sorted({llm for scored in matched for llm in scored.candidate.llms}):
         own = [scored for scored in matched if llm in scored.candidate.llms]
-        as_proposed = _by_aggregation(own, "union", settings, judges)
-        rows += _rows("llm", llm, as_proposed, gold_pairs.graded)
+        as_proposed = _labelled(own, "union", settings, judges)
+        rows += _rows("llm", llm, own, as_proposed, gold_pairs.graded)
     skipped = {}
     for name, aggregation in AGGREGATIONS.items():
         if aggregation.is_judged and not judges:
             skipped[name] = "no candidate was judged"
             continue
-        labelled = _by_aggregation(matched, name, settings, judges)
-        rows += _rows("aggregation", name, labelled, gold_pairs.graded)
+        labelled = _labelled(matched, name, settings, judges)
+        rows += _rows("aggregation", name, matched, labelled, gold_pairs.graded)
     return ScoreReport(
         rows=tuple(rows),
         gold=len(gold_pairs.pairs),
@@ -321,20 +314,26 @@ def score_candidates(
 def _rows(
     by: Literal["llm", "aggregation"],
     name: str,
-    labelled: list[_Labelled],
+    scored: list[ScoredCandidate],
+    pairs: list[LabelledPair],
     graded: bool,
 ) -> Iterator[ScoreRow]:
     """A row for each polarity."""
-    kept = [candidate for candidate in labelled if candidate.polarity]
-    is_positive = [candidate.polarity == "positive" for candidate in kept]
-    kappa = cohen_kappa(is_positive, [candidate.same for candidate in kept])
+    is_kept = [pair.reason is None for pair in pairs]
+    kept = [*compress(pairs, is_kept)]
+    gold = [*compress(scored, is_kept)]
+    is_positive = [pair.polarity == "positive" for pair in kept]
+    kappa = cohen_kappa(is_positive, [candidate.same for candidate in gold])
     correlation = None
     if graded:
-        correlation = spearman([c.label for c in kept], [c.grade for c in kept])
+        grades = [candidate.grade for candidate in gold]
+        correlation = spearman([pair.label for pair in kept], grades)
     for polarity in POLARITIES:
         is_same = polarity == "positive"
-        is_actual = [candidate.same == is_same for candidate in labelled]
-        is_predicted = [candidate.polarity == polarity for candidate in labelled]
+        is_actual = [candidate.same == is_same for candidate in scored]
+        is_predicted = [
+            pair.reason is None and pair.polarity == polarity for pair in pairs
+        ]
         right = sum(map(and_, is_actual, is_predicted))
         actual = sum(is_actual)
         predicted = sum(is_predicted)
@@ -348,24 +347,20 @@ def _rows(
             recall=_ratio(right, actual),
             f1=_ratio(2 * right, predicted + actual),
             kept=len(kept),
-            candidates=len(labelled),
+            candidates=len(pairs),
             kappa=kappa.value,
             spearman=correlation,
         )
 
 
-def _by_aggregation(
+def _labelled(
     matched: list[ScoredCandidate],
     name: str,
     settings: EnsembleSettings,
     judges: Judges | None,
-) -> list[_Labelled]:
+) -> list[LabelledPair]:
+    """The candidates, labelled by one aggregation."""
     candidates = [scored.candidate for scored in matched]
     votes = {scored.candidate.candidate_id: scored.votes for scored in matched}
     settings = settings.model_copy(update={"aggregation": name})
-    pairs = label(candidates, votes, settings, judges)
-    labelled = []
-    for scored, pair in zip(matched, pairs, strict=True):
-        polarity = None if pair.reason else pair.polarity
-        labelled.append(_Labelled(scored.same, scored.grade, polarity, pair.label))
-    return labelled
+    return label(candidates, votes, settings, judges)

@@ -11,13 +11,10 @@ from typing import Any
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
-from llm_labeler.parsing.phrases import CORRECTS
-from llm_labeler.parsing.scripts import is_translation
+from llm_labeler.parsing.phrases import CORRECTS, why_no_sentence
 from llm_labeler.parsing.sentence import refine
-from llm_labeler.parsing.source_text import SourceText, has_words, tidy
-from llm_labeler.parsing.special_tokens import split_thought
-from llm_labeler.parsing.turns import split_turns
-from llm_labeler.parsing.wording import why_no_sentence
+from llm_labeler.parsing.source_text import SourceText, has_words, is_translation, tidy
+from llm_labeler.parsing.turns import split_thought, split_turns
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
@@ -282,8 +279,12 @@ def parse_hard_negatives(
     raw: str, *, text: str, finish: str, size: int | None
 ) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its answer names."""
+    label = _CHANGE_LABEL
+    own = label.match(text)
+    if own:  # the text begins like a label, as does its rewrite behind the label
+        label = re.compile(rf"{label.pattern}(?={own[2]}\b)", label.flags)
     changes = {}
-    for match in _CHANGE_LABEL.finditer(raw):
+    for match in label.finditer(raw):
         line = raw[match.end() : match.end() + _MAX_LINE]
         sentence, _, _ = line.partition("\n")
         changes[_words_of(sentence)] = match[2].lower()
@@ -292,7 +293,7 @@ def parse_hard_negatives(
     for kind, sentence in _kinds_in(data.values if data else []):
         changes[_words_of(sentence)] = kind
 
-    bare = _CHANGE_LABEL.sub(r"\1", raw)
+    bare = label.sub(r"\1", raw)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
     result = []
     for item in items:

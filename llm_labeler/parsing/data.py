@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from llm_labeler.parsing.phrases import polarity_of, side_of
 from llm_labeler.parsing.source_text import SourceText, has_words
-from llm_labeler.parsing.wording import polarity_of, side_of
 from llm_labeler.records import Item, Polarity
 
 _DECODER = json.JSONDecoder(strict=False)

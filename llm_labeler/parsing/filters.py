@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from unicodedata import category
 
-from llm_labeler.parsing.scripts import (
+from llm_labeler.parsing.source_text import (
     UNSPACED,
     count_differing_words,
     fold,
@@ -307,15 +307,6 @@ def _share(first: frozenset[str], second: frozenset[str]) -> float:
     return len(first & second) / min(len(first), len(second))
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
-    """The proposals and candidates of one text."""
-
-    # One for each item, by LLM, polarity, prompt and position in the answer.
-    proposals: tuple[Proposal, ...]
-    candidates: tuple[Candidate, ...]  # positives first, sorted
-
-
 def reject_rewrite(
     item: Item, text: str, polarity: Polarity, settings: FilterSettings
 ) -> str | None:
@@ -331,8 +322,12 @@ def screen(
     answers: Answers,
     settings: FilterSettings,
     reject_item: Reject = reject_rewrite,
-) -> Screened:
-    """Filter the items of all answers about `text`."""
+) -> tuple[tuple[Proposal, ...], tuple[Candidate, ...]]:
+    """Filter the items of all answers about `text`.
+
+    There is a proposal for each item, by LLM, polarity, prompt and position in the answer; the candidates are
+    sorted, positives first.
+    """
     proposals = list(_proposals(text, answers, settings, reject_item))
     # Equal sentences but for case and punctuation have the same key.
     keys = {
@@ -355,7 +350,7 @@ def screen(
         equal.append(proposal)
     candidates = [_candidate(equal) for equal in sources.values()]
     candidates.sort(key=lambda c: (POLARITIES.index(c.polarity), c.candidate))
-    return Screened(tuple(proposals), tuple(candidates))
+    return tuple(proposals), tuple(candidates)
 
 
 def _proposals(
@@ -363,13 +358,12 @@ def _proposals(
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
     for key, items in sorted(answers, key=_answer_order):
-        polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
-            reason = item.reason or reject_item(item, text.text, polarity, settings)
+            reason = item.reason or reject_item(item, text.text, key.polarity, settings)
             yield Proposal(
                 text_id=text.text_id,
                 llm=key.llm,
-                polarity=polarity,
+                polarity=key.polarity,
                 prompt_hash=key.prompt_hash,
                 candidate=item.text,
                 reason=reason,
@@ -379,7 +373,7 @@ def _proposals(
 
 def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:
     key, _ = answer
-    return key.llm, key.task != "positive", key.prompt_hash
+    return key.llm, key.polarity != "positive", key.prompt_hash
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:

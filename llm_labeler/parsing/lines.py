@@ -1,16 +1,32 @@
-"""Read lists, headings and plain lines."""
+"""Read lists, headings and plain lines: a table of rules decides which lines are sentences."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import NamedTuple
 
-from llm_labeler.parsing.line_rules import Line, LineReader, Piece
-from llm_labeler.parsing.phrases import HEAD
-from llm_labeler.parsing.sentence import quoted_sentences, refine, split_echo, unquoted
-from llm_labeler.parsing.source_text import ENDED, STOP, SourceText, has_words, size_of
-from llm_labeler.parsing.wording import lead_end, why_no_sentence
-from llm_labeler.records import Item
+from llm_labeler.parsing.phrases import (
+    COLONS,
+    HEAD,
+    LABEL,
+    is_heading,
+    is_remark,
+    lead_end,
+    polarity_of,
+    side_of,
+    why_no_sentence,
+)
+from llm_labeler.parsing.sentence import (
+    refine,
+    split_paragraph,
+    without_emphasis,
+    without_label,
+)
+from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
+from llm_labeler.records import Item, Polarity
 
 _MARK = re.compile(
     r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
@@ -30,7 +46,6 @@ _INLINE = re.compile(
     r"|(?<=#\d)(?=\s))(?!\d)"
     r"|(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?"
 )
-_SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.!?]),\s*")
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
@@ -38,6 +53,244 @@ _INLINE_TAG = re.compile(
 _TAG = re.compile(
     r"(?:</?[a-z]|(?<!\w)</?[A-Z])[\w-]{0,30}(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
 )
+
+# A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
+_PREFIX = re.compile(
+    r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
+    r"|fifth|final)(?:ly)?,"
+    r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
+    re.IGNORECASE,
+)
+# An outcome instead of a reason: the line is a part of the text above.
+JOINED = "joined"
+
+
+@dataclass(slots=True)
+class Line:
+    """A line, or one of several items in a line."""
+
+    text: str
+    indent: int = 0
+    mark: str = ""  # "number", "bullet" or ""
+
+
+class LineRule(NamedTuple):
+    """The outcome of lines that may be sentences by their own words, but not by the lines around them."""
+
+    example: str
+    applies: Callable[[LineReader], object]
+    outcome: str | None  # None: a sentence
+
+
+class LineReader:
+    """Reads lines in order into texts with reasons."""
+
+    def __init__(self, lines: list[Line], source: SourceText) -> None:
+        self.lines = lines
+        self.source = source
+        self.marked = [line for line in lines if line.mark]
+        self.numbers = [line for line in self.marked if line.mark == "number"]
+        # Without the first line, whose indent is lost.
+        self.list_indent = min((line.indent for line in self.marked[1:]), default=0)
+        texts = [line.text for line in self.marked or lines]
+        self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
+        labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
+        self.has_polarity = source.polarity in {
+            polarity_of(label.group()) for label in labels
+        }
+        # The lines of each text, with its reason.
+        self.parts: list[tuple[list[str], str | None]] = []
+        self.has_sentence = False
+        self.sentence_indent: int | None = None  # of the last sentence below a heading
+        self.is_title = False  # whether a heading is above, or a mark without text
+        self.section: str | None = None  # the reason to drop the lines below a heading
+        self.index = 0
+        self.line = Line("")
+        self.text = ""
+
+    def read(self) -> list[Item]:
+        """The texts with their reasons."""
+        for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
+            self.text = tidy(self.line.text)
+            if not has_words(self.text):
+                self.is_title = True
+                continue
+            reason = self._reason_by_words()
+            introduces = self.line.mark and self.introduces
+            may_be_heading = introduces or reason in ("preamble", "closing_note")
+            if may_be_heading and is_heading(self.text, self.source):
+                self.section = _section(self.text, self.section, self.source.polarity)
+                self.is_title = True
+                self.sentence_indent = None
+                self.parts.append(([self.text], self.section or "preamble"))
+            else:
+                self._add(self.section or reason)
+        return [Item(" ".join(texts), reason) for texts, reason in self.parts]
+
+    def _reason_by_words(self) -> str | None:
+        """The reason of a line by its own words, after removing a label that all sentences have."""
+        reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
+        fitting = (None, self.source.polarity)
+        label = LABEL.match(self.text)
+        if label and label.end() < len(self.text):  # else a heading
+            stated = polarity_of(label.group())
+            if self.has_polarity and stated not in fitting:
+                reason = "other_polarity"
+        if not self.is_labelled or reason not in (None, "preamble"):
+            return reason
+        prefix = _PREFIX.match(self.text)
+        if prefix is None:
+            return reason
+        if polarity_of(prefix.group()) not in fitting:
+            return "other_polarity" if self.source.polarity else reason
+        rest = self.text[prefix.end() :]
+        if not rest:
+            return reason
+        self.text = rest
+        return why_no_sentence(rest, self.source, in_list=True)
+
+    def _add(self, reason: str | None) -> None:
+        """Add a line that is not a heading, with its reason or the outcome of the first rule."""
+        outcome = reason or next(
+            rule.outcome for rule in LINE_RULES if rule.applies(self)
+        )
+        if outcome == JOINED:
+            self.parts[-1][0].append(self.text)
+            return
+        is_plain = not self.line.mark and outcome in (None, "outside_list")
+        self.is_title = self.is_title and self.line.mark != "number" and not is_plain
+        if outcome is None:
+            self.has_sentence = True
+            self.sentence_indent = self.line.indent
+        self.parts.append(([self.text], outcome))
+
+    @property
+    def introduces(self) -> bool:
+        """Whether the line ends with a colon, or is a label above a deeper list."""
+        if self.text.endswith(COLONS):
+            return True
+        below = self.lines[self.index + 1 : self.index + 2]
+        is_above_deeper = any(line.indent > self.line.indent for line in below)
+        label = self.text.strip("*_ ")
+        return is_above_deeper and LABEL.fullmatch(f"{label}:") is not None
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether this is a bullet below a sentence that is a bullet itself."""
+        if self.line.mark != "bullet" or self.sentence_indent is None:
+            return False
+        return self.line.indent > max(self.list_indent, self.sentence_indent)
+
+    @property
+    def in_numbers(self) -> bool:
+        """Whether this is a bullet in a numbered list, not directly below a title."""
+        return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
+
+    @property
+    def has_all_numbers(self) -> bool:
+        """Whether there are as many numbers as requested sentences."""
+        return len(self.numbers) >= (self.source.wanted or len(self.lines))
+
+    @property
+    def is_labelled_remark(self) -> bool:
+        """Whether the line without a label is about words or sentences."""
+        plain = without_emphasis(self.text, self.source)
+        return is_remark(without_label(plain, self.source), self.source)
+
+    @property
+    def is_in_brackets(self) -> bool:
+        """Whether the whole line is in brackets that the source lacks."""
+        is_open = self.text.startswith(("(", "（", "["))
+        is_closed = self.text.rstrip(".").endswith((")", "）", "]"))
+        return is_open and is_closed and self.source.lacks("(（[")
+
+    @property
+    def continues(self) -> bool:
+        """Whether the line continues the incomplete sentence, or the refusal, above it."""
+        if not self.parts:
+            return False
+        texts, reason = self.parts[-1]
+        if reason is not None:
+            return reason == "refusal"
+        last = texts[-1]  # all lines together would take quadratic time
+        is_complete = ENDED.search(last) or last.endswith((",", ";"))
+        return (
+            self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
+        )
+
+    @property
+    def is_below_title(self) -> bool:
+        """Whether the line is below a title, and does not introduce a list."""
+        above = self.lines[max(self.index - 1, 0)]
+        below = self.lines[self.index + 1 : self.index + 2]
+        return self.is_title and (
+            bool(above.mark) or not any(line.mark for line in below)
+        )
+
+
+# The first rule that applies decides about the last line of its example.
+LINE_RULES = (
+    LineRule(
+        "1. A.\n - B.",
+        lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent,
+        "sub_item",
+    ),
+    LineRule(
+        "1. A.\n2. B.\n- C.",
+        lambda at: at.in_numbers and at.has_all_numbers,
+        "sub_item",
+    ),
+    LineRule(
+        "1. A.\n- Same meaning.",
+        lambda at: at.in_numbers and is_remark(at.text, at.source),
+        "sub_item",
+    ),
+    LineRule("- A.\n- B.\n  - C.", lambda at: at.is_nested, "sub_item"),
+    LineRule("1. A.", lambda at: at.line.mark, None),
+    LineRule("The man\nplays.", lambda at: at.continues, JOINED),
+    LineRule(
+        "- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None
+    ),
+    LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
+    LineRule(
+        "A.\nNew: same meaning.",
+        lambda at: at.has_sentence and at.is_labelled_remark,
+        "closing_note",
+    ),
+    LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
+    LineRule("A.", lambda _: True, None),
+)
+
+
+def _have_prefix(lines: list[str], source: SourceText) -> bool:
+    """Whether several lines are as long as sentences, and all of these begin with a label."""
+    prefixes = set()
+    for text in map(tidy, lines):
+        if not source.is_as_long_as(text) or why_no_sentence(
+            text, source, in_list=True
+        ):
+            continue
+        prefix = _PREFIX.match(text)
+        if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
+            return False
+        last_word = prefix.group().split()[-1]
+        prefixes.add(last_word)
+    return len(prefixes) > 1
+
+
+def _section(
+    heading: str, section: str | None, polarity: Polarity | None
+) -> str | None:
+    """The reason to drop the lines below a heading; None if they may be sentences."""
+    stated = polarity_of(heading)
+    if polarity is not None and stated is not None:
+        return None if stated == polarity else "other_polarity"
+    name = heading.strip("#*_ :：")
+    if side_of(name) == "side_field" and size_of(name) < 4:
+        return "closing_note"
+    if section == "closing_note":
+        return None
+    return section
 
 
 def read_lines(text: str, source: SourceText) -> list[Item]:
@@ -159,83 +412,32 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
-        reasons = [reason for _, reason in pieces]
+        reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)
-            paragraph, _ = pieces[index]
-            pieces[index : index + 1] = _split_paragraph(paragraph, source)
+            paragraph = pieces[index].text
+            pieces[index : index + 1] = split_paragraph(paragraph, source)
 
     items = []
-    for text, reason in pieces:
-        if reason in (None, "echo"):
-            items += refine(text, source)
-        else:
-            items.append(Item(text, reason))
+    for piece in pieces:
+        is_refined = piece.reason in (None, "echo")
+        items += refine(piece.text, source) if is_refined else [piece]
     return items
 
 
-def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
+def _without_titles(pieces: list[Item], source: SourceText) -> list[Item]:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
-    long = [
-        text for text, reason in pieces if reason is None and source.is_as_long_as(text)
-    ]
+    texts = [piece.text for piece in pieces if piece.reason is None]
+    long = [text for text in texts if source.is_as_long_as(text)]
     if len(long) < 2:
         return pieces
     ended = [text for text in long if ENDED.search(text)]
     has_stops = len(ended) > 1 and ENDED.search(source.text)
     result = []
-    for text, reason in pieces:
+    for piece in pieces:
         minimum = source.size
-        if has_stops and not ENDED.search(text):  # more likely a title
+        if has_stops and not ENDED.search(piece.text):  # more likely a title
             minimum = 2 * source.size + 2
-        if reason is None and 3 * size_of(text) < minimum:
-            reason = "outside_list"
-        result.append((text, reason))
+        is_title = piece.reason is None and 3 * size_of(piece.text) < minimum
+        result.append(Item(piece.text, "outside_list") if is_title else piece)
     return result
-
-
-def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
-    """Split a paragraph into answers at separators, or after as many sentences as the source has."""
-    if source.lacks(_SEPARATORS):
-        answers = [answer.strip() for answer in _SEPARATORS.split(text)]
-        is_list = len(answers) > 1 and source.wanted in (None, len(answers))
-        if is_list and all(map(source.is_as_long_as, answers)):
-            return [(answer, None) for answer in answers]
-
-    sentences = _sentences(text)
-    is_answer = (
-        source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
-    )
-    if is_answer and len(sentences) > 1:
-        return [(text, "refusal")]  # an answer to the question
-
-    width = max(len(_sentences(source.text)), 1)
-    count, left_over = divmod(len(sentences), width)
-    is_even = left_over == 0 and count > 1
-    is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
-    if not (is_even and is_wanted):
-        return [(text, None)]
-    is_quoted = unquoted(text) != text or quoted_sentences(text, source)
-    has_echo, _ = split_echo(text, source)
-    if is_quoted or has_echo:
-        return [(text, None)]
-    pieces = []
-    for start in range(0, len(sentences), width):
-        piece = " ".join(sentences[start : start + width])
-        pieces.append((piece, _why_remark(piece, source)))
-    return pieces
-
-
-def _why_remark(piece: str, source: SourceText) -> str | None:
-    """The reason of a sentence of a paragraph that is a remark; None for a rewrite."""
-    if piece.startswith(("(", "（", "[", "—", "–")) and source.lacks("(（[—–"):
-        return "remark"
-    if source.is_remark(piece):
-        return "closing_note"
-    return why_no_sentence(piece, source)
-
-
-def _sentences(text: str) -> list[str]:
-    ends = [match.end() for match in STOP.finditer(text)]
-    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
-    return [piece for piece in pieces if piece]

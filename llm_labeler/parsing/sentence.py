@@ -1,4 +1,4 @@
-"""Find the sentence in a piece of an answer, without markup, quotes and remarks."""
+"""Find the sentences in a piece of an answer, without markup, quotes and remarks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import html
 import re
 from itertools import islice, pairwise
 
-from llm_labeler.parsing.phrases import BOLD_LABEL, LABEL, NOTE
-from llm_labeler.parsing.scripts import is_translation
+from llm_labeler.parsing.phrases import (
+    BOLD_LABEL,
+    COLONS,
+    LABEL,
+    NOTE,
+    is_remark,
+    why_no_sentence,
+)
 from llm_labeler.parsing.source_text import (
     ENDED,
     STOP,
     SourceText,
     has_words,
+    is_translation,
     size_of,
     tidy,
 )
-from llm_labeler.parsing.wording import COLONS, why_no_sentence
 from llm_labeler.records import Item
 
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
@@ -53,6 +59,7 @@ _BEHIND = re.compile(
     r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+"
     r"|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
 )
+_SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.!?]),\s*")
 _MAX_MATCHES = 12  # in one line
 _MAX_LAYERS = 5  # of quotes, labels and remarks around a sentence
 _MAX_LABEL_WORDS = 6
@@ -248,7 +255,7 @@ def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
     inner = bare[start + 1 : -1]
     # Round brackets before the full stop may belong to the sentence.
     is_behind = opener not in "(（" or bare == text or ENDED.search(sentence)
-    if is_behind or source.is_remark(inner) or is_translation(inner, sentence):
+    if is_behind or is_remark(inner, source) or is_translation(inner, sentence):
         return sentence, text[start:]
     return None
 
@@ -272,7 +279,7 @@ def _split_behind_sign(text: str, source: SourceText) -> tuple[str, str] | None:
         is_short = 3 * size_of(sentence) < source.size
         if not remark or is_short or not source.lacks(_similar_signs(sign)):
             continue
-        if ENDED.search(sentence) or (sign and source.is_remark(remark)):
+        if ENDED.search(sentence) or (sign and is_remark(remark, source)):
             return sentence.rstrip(), remark.strip()
     return None
 
@@ -290,6 +297,53 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
         sentence = text[:start]
         piece = text[start:end]
         is_note = NOTE.match(piece) and source.lacks(NOTE)
-        if is_note or source.is_remark(piece) or is_translation(piece, sentence):
+        if is_note or is_remark(piece, source) or is_translation(piece, sentence):
             return sentence.rstrip(), text[start:].strip()
     return None
+
+
+def split_paragraph(text: str, source: SourceText) -> list[Item]:
+    """Split a paragraph into answers at separators, or after as many sentences as the source has."""
+    if source.lacks(_SEPARATORS):
+        answers = [answer.strip() for answer in _SEPARATORS.split(text)]
+        is_list = len(answers) > 1 and source.wanted in (None, len(answers))
+        if is_list and all(map(source.is_as_long_as, answers)):
+            return [*map(Item, answers)]
+
+    sentences = _sentences(text)
+    is_answer = (
+        source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
+    )
+    if is_answer and len(sentences) > 1:
+        return [Item(text, "refusal")]  # an answer to the question
+
+    width = max(len(_sentences(source.text)), 1)
+    count, left_over = divmod(len(sentences), width)
+    is_even = left_over == 0 and count > 1
+    is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
+    if not (is_even and is_wanted):
+        return [Item(text)]
+    is_quoted = unquoted(text) != text or quoted_sentences(text, source)
+    has_echo, _ = split_echo(text, source)
+    if is_quoted or has_echo:
+        return [Item(text)]
+    pieces = []
+    for start in range(0, len(sentences), width):
+        piece = " ".join(sentences[start : start + width])
+        pieces.append(Item(piece, _why_remark(piece, source)))
+    return pieces
+
+
+def _why_remark(piece: str, source: SourceText) -> str | None:
+    """The reason of a sentence of a paragraph that is a remark; None for a rewrite."""
+    if piece.startswith(("(", "（", "[", "—", "–")) and source.lacks("(（[—–"):
+        return "remark"
+    if is_remark(piece, source):
+        return "closing_note"
+    return why_no_sentence(piece, source)
+
+
+def _sentences(text: str) -> list[str]:
+    ends = [match.end() for match in STOP.finditer(text)]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
+    return [piece for piece in pieces if piece]

@@ -16,14 +16,15 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from llm_labeler.clients.llms import Provider
+from llm_labeler.clients.llms import LlmFunction, Provider
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_task, joined_error
 from llm_labeler.records import Ask, Text
-from llm_labeler.runs.arguments import LabelCall
 from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord
 from llm_labeler.runs.questions_and_votes import (
     GenerationTask,
@@ -31,12 +32,32 @@ from llm_labeler.runs.questions_and_votes import (
     judge_questions,
 )
 from llm_labeler.runs.run_result import AskSummary
-from llm_labeler.settings import AGGREGATIONS, LabelSettings
+from llm_labeler.settings import LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.system.folders import lock_folder
 
+if TYPE_CHECKING:
+    from pairkit.dataset.reading.in_memory import Source
+
 _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposing
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCall:
+    """The checked arguments of `generate`, `plan` or `judge`."""
+
+    source: Source
+    out: Path
+    work: Path
+    columns: dict[str, str] | None
+    settings: LabelSettings
+    functions: Mapping[str, LlmFunction]
+    batch: bool
+    keep_going: bool
+    retry_failed: bool
+    fresh: bool
+    progress: bool | Listener
 
 
 @dataclass(slots=True)
@@ -222,14 +243,13 @@ def check_aggregation_can_work(
     settings: LabelSettings, left_out: Collection[str] = ()
 ) -> None:
     """Refuse a run whose only judge is its only proposer, as LLMs don't judge their own sentences."""
-    aggregation = settings.ensemble.aggregation
     proposers = [name for name in settings.proposers if name not in left_out]
     judges = {*settings.judges} - {*left_out}
     judges_itself = len(proposers) == 1 and judges <= {*proposers}
-    if AGGREGATIONS[aggregation].is_judged and judges_itself:
+    if settings.ensemble.rule.is_judged and judges_itself:
         raise ConfigError(
-            f"aggregation {aggregation}: no LLM judges its own sentences, and {proposers[0]} is the only one,"
-            " so no pair could result; name more --llm or --judges, or use --aggregation=union"
+            f"aggregation {settings.ensemble.aggregation}: no LLM judges its own sentences, and {proposers[0]} is the"
+            " only one, so no pair could result; name more --llm or --judges, or use --aggregation=union"
         )
 
 

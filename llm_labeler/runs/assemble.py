@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import time
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from llm_labeler.dataset.dataset_rows import DatasetRows
-from llm_labeler.dataset.label_card import write
-from llm_labeler.dispatch.answer_store import AnswerStore
+from llm_labeler.dataset.dataset_rows import DatasetRows, write
 from llm_labeler.judging.ensemble import Judges, label
-from llm_labeler.records import LabelledPair, Text
-from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
-from llm_labeler.runs.notes import Notes, QualityWarnings
-from llm_labeler.runs.questions_and_votes import (
-    GenerationTask,
-    ScreenedTexts,
-    TextCandidates,
-)
-from llm_labeler.runs.run_result import AskSummary, Labelled
-from llm_labeler.settings import AGGREGATIONS, TextSplitSettings
+from llm_labeler.runs.label_folder import CANDIDATES_FILE
+from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts
+from llm_labeler.runs.run_report import Yields
+from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
+from llm_labeler.settings import TextSplitSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.system.seeded import keyed_unit
 from pairkit.dataset.making.group_splits import draw_splits, text_groups
@@ -43,19 +33,9 @@ _MAX_HELD_OUT = 10
 _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A run with its stored answers."""
-
-    store: AnswerStore
-    record: RunRecord
-    texts: Sequence[Text]
-    screened: ScreenedTexts
-    work: Path
-
-
 def assemble(
-    run: StoredRun,
+    screened: ScreenedTexts,
+    work: Path,
     out: Path,
     asked: AskSummary,
     notes: Notes,
@@ -64,18 +44,18 @@ def assemble(
     show: Listener,
 ) -> Labelled:
     """Parse, filter, label and split the stored answers; write the dataset and WORK/candidates.parquet."""
-    settings = run.record.settings
+    settings = screened.record.settings
     # Before the pairs are labelled, as `weighted` needs all votes.
-    judges = run.screened.judges()
-    collected = _collect(run, judges, show)
-    collected.rows.write_candidates(run.work / CANDIDATES_FILE)
-    dropped = _dropped(run, collected)
-    warnings = collected.quality.warnings()
+    judges = screened.judges()
+    rows, yields, unjudged = _label(screened, judges, show)
+    rows.write_candidates(work / CANDIDATES_FILE)
+    dropped = _dropped(screened, yields, unjudged)
+    warnings = yields.warnings()
     statistics = {
-        "texts": len(collected.ids),
-        "answers": collected.answers,
-        "proposals": collected.proposals,
-        "candidates": collected.rows.candidates,
+        "texts": len(screened.by_id),
+        "answers": yields.answers,
+        "proposals": sum(counts.proposals for counts in yields.by_llm.values()),
+        "candidates": rows.candidates,
         "dropped": dropped,
         "warnings": [*warnings],
     }
@@ -83,86 +63,58 @@ def assemble(
         statistics["judges"] = judges.to_dict()
     statistics = write(
         out,
-        collected.rows,
-        _splits(run, collected),
-        graded=AGGREGATIONS[settings.ensemble.aggregation].is_graded,
+        rows,
+        _splits(screened, rows),
+        graded=settings.ensemble.rule.is_graded,
         statistics=statistics,
-        run=run.record.run_json(),
+        run=screened.record.run_json(),
     )
     for warning in warnings:
         notes.add(f"warning: {warning}")
     return Labelled(
         out=out,
-        work=run.work,
+        work=work,
         statistics=statistics,
         judges=judges,
         asked=asked,
-        dropped={**dropped, **collected.rows.dropped},
-        spent_in_all=run.store.spent(),
+        dropped={**dropped, **rows.dropped},
+        spent_in_all=screened.store.spent(),
         seconds=time.monotonic() - started,
         messages=tuple(notes),
     )
 
 
-@dataclass(slots=True)
-class _Collected:
-    """The pairs of a run, and the counts of what was dropped."""
-
-    ids: list[str]  # of the texts, sorted
-    rows: DatasetRows
-    quality: QualityWarnings
-    # The index of the text: of each text itself, then of each candidate that may become a row.
-    text_indices: array[int]
-    dropped: Counter[str] = field(default_factory=Counter)
-    answers: int = 0
-    proposals: int = 0
-
-    def add(self, text: TextCandidates, pairs: Sequence[LabelledPair]) -> None:
-        """Add the pairs of one text."""
-        self.rows.add(text.text, pairs)
-        self.quality.add(text.text.text, text.proposals, text.answers)
-        kept = sum(pair.reason is None for pair in pairs)
-        self.text_indices.extend([bisect_left(self.ids, text.text.text_id)] * kept)
-        self.answers += text.answers.total()
-        self.proposals += len(text.proposals)
-        reasons = (proposal.reason for proposal in text.proposals)
-        self.dropped.update(reason for reason in reasons if reason is not None)
-        self.dropped["not_judged"] += text.unjudged
-
-
-def _collect(run: StoredRun, judges: Judges | None, show: Listener) -> _Collected:
-    settings = run.record.settings
-    ids = sorted(text.text_id for text in run.texts)
+def _label(
+    screened: ScreenedTexts, judges: Judges | None, show: Listener
+) -> tuple[DatasetRows, Yields, int]:
+    """The labelled candidates, the counts of each LLM, and the number of unanswered questions to judges."""
+    settings = screened.record.settings
+    total = len(screened.by_id)
     has_triplets = settings.labelling.makes_triplets
-    collected = _Collected(
-        ids=ids,
-        rows=DatasetRows(
-            settings.ensemble.aggregation, settings.seed, triplets=has_triplets
-        ),
-        quality=QualityWarnings(settings),
-        text_indices=array("i", range(len(ids))),
+    rows = DatasetRows(
+        settings.ensemble.aggregation, settings.seed, triplets=has_triplets
     )
-    for number, text in enumerate(run.screened.with_votes()):
+    yields = Yields(settings)
+    unjudged = 0
+    for number, text in enumerate(screened.with_votes()):
         if not number % _REPORT_EVERY:
-            show(Progress("making pairs", number, len(ids)))
-        pairs = label(text.candidates, text.votes, settings.ensemble, judges)
-        collected.add(text, pairs)
-    show(Progress("making pairs", len(ids), len(ids), ended=True))
-    return collected
+            show(Progress("making pairs", number, total))
+        rows.add(
+            text.text, label(text.candidates, text.votes, settings.ensemble, judges)
+        )
+        yields.add(text)
+        unjudged += text.unjudged
+    show(Progress("making pairs", total, total, ended=True))
+    return rows, yields, unjudged
 
 
-def _splits(run: StoredRun, collected: _Collected) -> Mapping[str, str]:
+def _splits(screened: ScreenedTexts, rows: DatasetRows) -> Mapping[str, str]:
     """The split of each text, by its id."""
-    settings = run.record.settings
-    by_id = sorted(run.texts, key=lambda text: text.text_id)
-    splits = split_texts(
-        collected.ids,
-        collected.rows.sentences(by_id),
-        np.array(collected.text_indices),
-        settings.split,
-        settings.seed,
-    )
-    return dict(zip(collected.ids, splits, strict=True))
+    settings = screened.record.settings
+    ids = sorted(screened.by_id)
+    sentences, text_indices = rows.sentences([screened.by_id[id_] for id_ in ids])
+    splits = split_texts(ids, sentences, text_indices, settings.split, settings.seed)
+    return dict(zip(ids, splits, strict=True))
 
 
 def split_texts(
@@ -222,16 +174,18 @@ def _assign_splits(
     return splits
 
 
-def _dropped(run: StoredRun, collected: _Collected) -> dict[str, int]:
+def _dropped(screened: ScreenedTexts, yields: Yields, unjudged: int) -> dict[str, int]:
     """Unused rows, dropped proposals and unanswered questions, by reason."""
-    counts = Counter(collected.dropped)
-    for reason, count in run.record.dropped_texts.items():
+    counts = Counter({"not_judged": unjudged})
+    for each in yields.by_llm.values():
+        counts.update(each.dropped)
+    for reason, count in screened.record.dropped_texts.items():
         counts[f"text_{reason}"] = count
-    task = GenerationTask(run.record)
-    proposers = run.record.settings.proposers
-    questions = len(run.texts) * sum(map(task.questions_per_text, proposers))
-    failures = run.store.failures()
+    task = GenerationTask(screened.record)
+    proposers = screened.record.settings.proposers
+    questions = len(screened.by_id) * sum(map(task.questions_per_text, proposers))
+    failures = screened.store.failures()
     rejected = sum(f.final and task.is_of_run(f.key) for f in failures)
     counts["answer_rejected"] = rejected
-    counts["not_answered"] = questions - collected.answers - rejected
+    counts["not_answered"] = questions - yields.answers - rejected
     return {reason: count for reason, count in sorted(counts.items()) if count}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,20 +14,20 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from llm_labeler.clients.llms import Provider, build_all, parameters_of
-from llm_labeler.dataset.dataset_rows import VOTES
-from llm_labeler.dataset.existing_pairs import (
-    GIVEN,
-    PAIR,
-    ExistingPairs,
-    read_existing_pairs,
+from llm_labeler.dataset.dataset_rows import CARD_TEXTS, VOTES
+from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
+from llm_labeler.judging.ensemble import (
+    CLASSES,
+    Judges,
+    fit_judges,
+    most_probable,
+    votes_by_judge,
 )
-from llm_labeler.dataset.label_card import CARD_TEXTS
-from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS, Scale
 from llm_labeler.records import JudgeVote, format_counts
-from llm_labeler.runs.arguments import LabelCall
 from llm_labeler.runs.asking import (
     AskSession,
+    LabelCall,
     ask_judges,
     open_session,
     refuse_unanswered,
@@ -43,16 +42,19 @@ from llm_labeler.runs.questions_and_votes import (
 )
 from llm_labeler.runs.run_result import AskSummary, RunResult, accuracy_text
 from llm_labeler.settings import LabelSettings
-from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.printable import escape_formulas
 from pairkit.base.system.files import write_bytes
 from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.making.dataset_card import dataset_card, table
-from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    table,
+    write_dataset,
+)
+from pairkit.dataset.table_files import write_parquet
 
 VERDICTS = ("same", "related", "different")
 
@@ -122,21 +124,12 @@ class JudgedPairs(RunResult):
     """
 
     contradictions: Path
+    _COUNTED = ("pairs", *VERDICTS)
 
     @property
     def contradicted(self) -> int:
         """Number of labels that the judges contradict."""
         return sum(self.statistics["contradictions"].values())
-
-    def table(self) -> ResultTable:
-        """Counts by split."""
-        names = ("pairs", *VERDICTS)
-        table = ResultTable(
-            "split", *names, title=str(self.out), caption=self._caption()
-        )
-        for split, counts in self.statistics["splits"].items():
-            table.add_row(split, *(counts.get(name, 0) for name in names))
-        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to read the contradictions, if there are any."""
@@ -199,10 +192,7 @@ def judge_pairs(call: LabelCall, rules: LabelRules) -> JudgedPairs:
 
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
     minimum = settings.ensemble.min_confidence
-    judged = {
-        split: _judged(rows, votes, judges, pairs.half, minimum)
-        for split, rows in pairs.splits.items()
-    }
+    judged = _judged(pairs, votes, judges, minimum)
     return JudgedPairs(
         out=call.out,
         work=call.work,
@@ -221,8 +211,6 @@ def _check_judges(settings: LabelSettings) -> None:
             raise ConfigError(
                 f"{name} is a set of rules, which can't judge; name LLMs in --llm"
             )
-    if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm, preferably of several makers")
 
 
 def _record(
@@ -276,38 +264,34 @@ def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
 
 def _write(
     call: LabelCall,
-    judged: Mapping[str, pl.DataFrame],
+    judged: pl.DataFrame,
     judges: Judges,
     pairs: ExistingPairs,
     run: Mapping[str, Any],
     endings: Mapping[str, int],
 ) -> dict[str, Any]:
-    tables = [
-        rows.with_columns(pl.lit(split).alias("split"))
-        for split, rows in judged.items()
-    ]
-    all_rows = pl.concat(tables, how="diagonal_relaxed")
-    write_parquet(call.work / ALL_FILE, all_rows, private=True)
-    contradictions = all_rows.filter("contradicts").sort(
+    write_parquet(call.work / ALL_FILE, judged, private=True)
+    contradictions = judged.filter("contradicts").sort(
         "confidence", descending=True, maintain_order=True
     )
     _write_csv(call.work / CONTRADICTIONS_FILE, contradictions)
 
-    splits = {}
-    counts = {}
-    for split, rows in judged.items():
-        decided = rows.filter(pl.col("reason").is_null())
-        verdicts = Counter(decided["judged"].to_list())
-        splits[split] = decided.drop("reason", PAIR, "contradicts")
-        counts[split] = {"pairs": decided.height, **dict(sorted(verdicts.items()))}
     dropped = Counter(pairs.dropped)
-    dropped.update(all_rows["reason"].drop_nulls())
-    if not any(rows.height for rows in splits.values()):
+    dropped.update(judged["reason"].drop_nulls())
+    decided = judged.filter(pl.col("reason").is_null())
+    if not decided.height:
         raise DataError(
             f"every pair stayed undecided ({format_counts(dropped)}; answers: {format_counts(endings)});"
             " raise max_tokens in [llm.NAME] if they are cut, or name other LLMs",
             path=call.out,
         )
+    splits = {}
+    counts = {}
+    for split in pairs.splits:
+        rows = decided.filter(split=split)
+        verdicts = Counter(rows["judged"].to_list())
+        splits[split] = rows.drop("reason", PAIR, "contradicts", "split")
+        counts[split] = {"pairs": rows.height, **dict(sorted(verdicts.items()))}
     given_same = int((contradictions[GIVEN] >= pairs.half).sum())
     statistics = {
         "splits": counts,
@@ -355,34 +339,29 @@ def _decision(
     if not by_judge:
         return _PairDecision(reason="unsure" if votes else "not_judged")
     probabilities = judges.probabilities(by_judge)
-    best = max(probabilities)
-    winners = [
-        name
-        for name, probability in zip(CLASSES, probabilities, strict=True)
-        if math.isclose(probability, best, rel_tol=1e-9)
-    ]
-    if len(winners) > 1:
+    winner, best = most_probable(dict(zip(CLASSES, probabilities, strict=True)))
+    if winner is None:
         return _PairDecision(None, best, probabilities.same, "undecided")
     if best < min_confidence:
         return _PairDecision(None, best, probabilities.same, "unsure")
-    return _PairDecision(_WORDS.word(winners[0]), best, probabilities.same)
+    return _PairDecision(_WORDS.word(winner), best, probabilities.same)
 
 
 def _judged(
-    rows: pl.DataFrame, votes: Votes, judges: Judges, half: float, min_confidence: float
+    pairs: ExistingPairs, votes: Votes, judges: Judges, min_confidence: float
 ) -> pl.DataFrame:
-    """Add the columns that the votes decide."""
+    """The pairs with the columns that the votes decide."""
     decisions = []
     votes_of_pairs = []
-    for pair in rows[PAIR]:
+    for pair in pairs.rows[PAIR]:
         pair_votes = votes.get(pair, [])
         decisions.append(_decision(pair_votes, judges, min_confidence))
         words = [(vote.judge, _WORDS.word(vote.vote)) for vote in pair_votes]
         votes_of_pairs.append([{"judge": judge, "vote": word} for judge, word in words])
     decided = pl.DataFrame(decisions, schema=_DECIDED, orient="row")
     is_same = decided["judged"] == "same"
-    contradicts = is_same != (rows[GIVEN] >= half)
-    judged = rows.with_columns(
+    contradicts = is_same != (pairs.rows[GIVEN] >= pairs.half)
+    judged = pairs.rows.with_columns(
         *decided,
         pl.Series("votes", votes_of_pairs, VOTES),
         label=is_same.cast(pl.Int64),
@@ -390,4 +369,4 @@ def _judged(
     )
     verdict = ("judged", "confidence", "probability")
     first = ("text1", "text2", "label", *verdict, GIVEN, "votes")
-    return judged.select(*first, pl.exclude(first))
+    return judged.select(*first, pl.exclude(*first, "split"), "split")

@@ -1,25 +1,34 @@
-"""Ask the unanswered questions of a run, then make the dataset from all answers."""
+"""`label generate`, `parse` and `plan`: estimate a run, ask its questions, and make the dataset from all answers."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from llm_labeler.clients.llms import Provider, build_all, parameters_of
+from llm_labeler.clients.llms import (
+    Provider,
+    build_all,
+    parameters_of,
+    read_arguments,
+)
 from llm_labeler.dataset.texts import InputTexts, read_texts
-from llm_labeler.dispatch.answer_store import AnswerStore
-from llm_labeler.runs.arguments import LabelCall
+from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
+from llm_labeler.dispatch.budget import PROMISE, Spending, money
+from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.asking import (
+    LabelCall,
     ask_everything,
     check_aggregation_can_work,
     open_session,
     refuse_unanswered,
     remote_llms,
 )
-from llm_labeler.runs.assemble import StoredRun, assemble
+from llm_labeler.runs.assemble import assemble
 from llm_labeler.runs.label_folder import (
     IN_USE,
     STORE_FILE,
@@ -28,22 +37,22 @@ from llm_labeler.runs.label_folder import (
     load_run,
     save_run,
 )
-from llm_labeler.runs.label_plan import Plan, estimate
-from llm_labeler.runs.notes import Notes
 from llm_labeler.runs.prompts import load_template
-from llm_labeler.runs.questions_and_votes import (
-    ScreenedTexts,
-)
-from llm_labeler.runs.run_result import AskSummary, Labelled
+from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts
+from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
 from llm_labeler.settings import BudgetSettings, LabelSettings
+from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.errors import (
-    ConfigError,
-    DataError,
-    by_reader,
-)
+from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import ConfigError, DataError, by_reader, spoken
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, lock_folder
+
+_BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
+# Length of a sentence in an answer relative to its text, with its number and line break.
+_EXPANSION = 1.3
+_JUDGE_TOKENS = 250  # of a judge's prompt without its sentences
+_VOTE_TOKENS = 6
 
 
 def generate(call: LabelCall) -> Labelled:
@@ -51,9 +60,8 @@ def generate(call: LabelCall) -> Labelled:
     start = time.monotonic()
     notes = Notes(call.progress)
     record, texts, providers = prepare(call)
-    notes.add_input(texts, remote_llms(call.settings, providers))
     check_out(call.out, record.run_json(), fresh=call.fresh)
-    _note_unused(call.settings, texts, notes)
+    _note_input(call.settings, texts, remote_llms(call.settings, providers), notes)
     with open_session(record, providers, call, notes.add) as session:
         save_run(call.work, record, texts.texts)
         store = session.store
@@ -66,14 +74,24 @@ def generate(call: LabelCall) -> Labelled:
         if not call.keep_going:
             command = _parse_command(call.work, call.out)
             refuse_unanswered(asked, f", or make the dataset without them: {command}")
-        notes.add_rejected(store, record)
+        rejected = sum(f.final and record.asks(f.key) for f in store.failures())
+        if rejected:
+            notes.add(
+                f"{rejected:,} questions were rejected by their server and not repeated;"
+                " --retry-failed repeats them"
+            )
         stopped = _stopped(asked, call)
         if stopped:
             notes.add(f"{stopped}; the dataset has the answers so far")
-        stored = StoredRun(store, record, texts.texts, screened, call.work)
         try:
             return assemble(
-                stored, call.out, asked, notes, started=start, show=session.show
+                screened,
+                call.work,
+                call.out,
+                asked,
+                notes,
+                started=start,
+                show=session.show,
             )
         except DataError as error:
             if not stopped:
@@ -81,8 +99,16 @@ def generate(call: LabelCall) -> Labelled:
             raise DataError(f"{error}; {stopped}") from error
 
 
-def _note_unused(settings: LabelSettings, texts: InputTexts, notes: Notes) -> None:
-    """Note judges that don't judge, and rules that know another language."""
+def _note_input(
+    settings: LabelSettings, texts: InputTexts, remote: Sequence[str], notes: Notes
+) -> None:
+    """Note unused rows and judges, LLMs on other machines, and rules that know another language."""
+    for reason, count in texts.dropped.items():
+        notes.add(
+            f"{texts.examples[reason]}: not used, {reason} ({count:,} such rows; see the [input] settings)"
+        )
+    if remote:
+        notes.add(f"the sentences may leave this machine: {', '.join(remote)}")
     if settings.judge.llms and not settings.judges:
         notes.add(
             f"{', '.join(settings.judge.llms)} won't judge: aggregation"
@@ -119,48 +145,9 @@ def _parse_command(work: Path, out: Path, **more: str) -> str:
     return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
 
 
-def parse(
-    work: Path,
-    out: Path,
-    settings: LabelSettings,
-    *,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Labelled:
-    """See `llm_labeler.parse`."""
-    start = time.monotonic()
-    check_apart(out, work)
-    recorded, texts = load_run(work)
-    record = _with_settings(recorded, settings)
-    check_out(out, record.run_json(), fresh=fresh)
-    with (
-        lock_folder(work, IN_USE),
-        AnswerStore(work / STORE_FILE) as store,
-        Display(progress) as show,
-    ):
-        screened = ScreenedTexts(store, record, texts, recorded)
-        stored = StoredRun(store, record, texts, screened, work)
-        notes = Notes(progress)
-        return assemble(stored, out, AskSummary(), notes, started=start, show=show)
-
-
-def plan(call: LabelCall) -> Plan:
-    """See `llm_labeler.plan`."""
-    record, texts, providers = prepare(call)
-    path = call.work / STORE_FILE
-    if not path.exists():
-        return estimate(record, texts.texts, providers, None)
-    with AnswerStore(path) as store:
-        return estimate(record, texts.texts, providers, store)
-
-
 def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     settings = call.settings
-    if not settings.proposers:
-        raise ConfigError(
-            "no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules"
-        )
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(
@@ -174,6 +161,35 @@ def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]
         settings, template, parameters, texts.name, texts.sha256, texts.dropped
     )
     return record, texts, providers
+
+
+def parse(
+    work: Path,
+    out: Path,
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any] | Iterable[str] | None,
+    *,
+    fresh: bool,
+    progress: bool | Listener,
+) -> Labelled:
+    """See `llm_labeler.parse`."""
+    start = time.monotonic()
+    check_apart(out, work)
+    recorded, texts = load_run(work)
+    below = recorded.settings.model_dump(mode="json")
+    changed, _ = read_arguments(changes, below=below, settings=settings)
+    record = _with_settings(recorded, changed)
+    check_out(out, record.run_json(), fresh=fresh)
+    with (
+        lock_folder(work, IN_USE),
+        AnswerStore(work / STORE_FILE) as store,
+        Display(progress) as show,
+    ):
+        screened = ScreenedTexts(store, record, texts, recorded)
+        notes = Notes(progress)
+        return assemble(
+            screened, work, out, AskSummary(), notes, started=start, show=show
+        )
 
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:
@@ -207,3 +223,215 @@ def _question_settings(
         (prompt.template, prompt.examples, prompt.changes),
         settings.judge.candidates_per_call,
     )
+
+
+def plan(call: LabelCall) -> Plan:
+    """See `llm_labeler.plan`."""
+    record, texts, providers = prepare(call)
+    path = call.work / STORE_FILE
+    with AnswerStore(path) if path.exists() else nullcontext() as store:
+        return estimate(record, texts.texts, providers, store)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The likely and the maximum tokens and cost of one LLM.
+
+    Attributes:
+        questions: Number of all questions for proposals.
+        missing: Number of unanswered ones.
+        judge_calls: Likely number of questions for votes.
+        tokens: Likely tokens, estimated from the lengths of the texts.
+        at_most: Upper bound that budgets are checked against, without judging, which depends on the answers.
+        cost: US dollars of `tokens`; None: unknown price.
+        cost_at_most: US dollars of `at_most`.
+        leaves_machine: Whether texts go to another machine.
+    """
+
+    llm: str
+    model: str
+    questions: int
+    missing: int
+    judge_calls: int
+    tokens: int
+    at_most: int
+    cost: float | None
+    cost_at_most: float | None
+    leaves_machine: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate for JSON."""
+        fields = asdict(self)
+        del fields["llm"]
+        return {"tokens_at_most": fields.pop("at_most"), **fields}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Printed):
+    """The estimated calls, tokens and cost of a run."""
+
+    texts: int
+    dropped_texts: Mapping[str, int]
+    estimates: tuple[Estimate, ...]
+    limits: BudgetSettings
+    spent: Spending
+
+    @property
+    def cost(self) -> float | None:
+        """Likely cost in US dollars; None if a price is unknown."""
+        total = 0.0
+        for estimate in self.estimates:
+            if estimate.cost is None:
+                return None
+            total += estimate.cost
+        return total
+
+    @property
+    def calls(self) -> int:
+        """Likely number of calls."""
+        return sum(each.missing + each.judge_calls for each in self.estimates)
+
+    def short_of(self) -> tuple[str, ...]:
+        """A line for each limit that the run will probably reach before its end."""
+        spent = self.spent
+        tokens = sum(estimate.tokens for estimate in self.estimates)
+        amounts: tuple[tuple[str, float, float, Callable[[float], str]], ...] = (
+            ("max_requests", spent.requests, self.calls, "{:,} calls".format),
+            ("max_tokens", spent.tokens, tokens, "{:,} tokens".format),
+            ("max_cost", spent.known_cost, self.cost or 0.0, money),
+        )
+        lines = []
+        for name, so_far, likely, shown in amounts:
+            limit = getattr(self.limits, name)
+            total = so_far + likely
+            if limit is not None and total > limit:
+                flag = f"--{name.replace('_', '-')}={limit}"
+                line = (
+                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
+                    f" {flag} covers about {limit / total:.0%} of it: raise it, or use fewer"
+                    " sentences with --draw"
+                )
+                lines.append(spoken(line))
+        return tuple(lines)
+
+    def table(self) -> ResultTable:
+        """One row per LLM."""
+        table = ResultTable(
+            "LLM",
+            "missing",
+            "tokens",
+            "at most",
+            "cost",
+            "at most",
+            "text",
+            title=f"{self.texts:,} sentences",
+            caption="\n".join((f"at most: {PROMISE}", *self.short_of())),
+            left=("text",),
+        )
+        for estimate in self.estimates:
+            table.add_row(
+                estimate.llm,
+                f"{estimate.missing:,} of {estimate.questions:,}",
+                estimate.tokens,
+                estimate.at_most,
+                money(estimate.cost),
+                money(estimate.cost_at_most),
+                "may leave" if estimate.leaves_machine else "stays",
+            )
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for JSON."""
+        return {
+            "texts": self.texts,
+            "dropped": dict(self.dropped_texts),
+            "calls": self.calls,
+            "tokens": sum(estimate.tokens for estimate in self.estimates),
+            "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
+            "cost": self.cost,
+            "short_of": [*self.short_of()],
+            "llms": {estimate.llm: estimate.to_dict() for estimate in self.estimates},
+        }
+
+
+def estimate(
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    providers: Mapping[str, Provider],
+    store: AnswerStore | None,
+) -> Plan:
+    """Count the unanswered questions and estimate their tokens and cost."""
+    estimates = [
+        _estimate_llm(record, texts, provider, store) for provider in providers.values()
+    ]
+    spent = Spending() if store is None else store.spent()
+    budget = record.settings.budget
+    return Plan(len(texts), record.dropped_texts, tuple(estimates), budget, spent)
+
+
+def _estimate_llm(
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    provider: Provider,
+    store: AnswerStore | None,
+) -> Estimate:
+    settings = record.settings
+    task = GenerationTask(record)
+    is_proposer = provider.name in settings.proposers
+    questions = 0
+    asks: Iterable[Ask] = ()
+    if is_proposer:
+        questions = len(texts) * task.questions_per_text(provider.name)
+        asks = task.asks(texts, provider.name)
+    missing = 0
+    likely = TokenUsage(0, 0)
+    at_most = TokenUsage(0, 0)
+    for batch in batched(asks, QUESTIONS):
+        for ask in store.unanswered(batch) if store else batch:
+            missing += 1
+            bound = provider.max_usage(ask)
+            at_most += bound
+            if bound.total:  # rules use no tokens
+                likely += _likely_usage(ask)
+    judge_calls = 0
+    if provider.name in settings.judges:
+        others = len(settings.proposers) - is_proposer
+        candidates = others * settings.size * settings.samples
+        candidates *= len(settings.prompt.polarities)
+        calls = -(-candidates // settings.judge.candidates_per_call)
+        unjudged_share = missing / questions if questions else 1.0
+        judge_calls = round(calls * len(texts) * unjudged_share)
+        likely += _judging(texts, candidates, calls, unjudged_share)
+    return Estimate(
+        llm=provider.name,
+        model=provider.model,
+        questions=questions,
+        missing=missing,
+        judge_calls=judge_calls,
+        tokens=likely.total,
+        at_most=at_most.total,
+        cost=provider.prices.cost(likely),
+        cost_at_most=provider.prices.cost(at_most),
+        leaves_machine=provider.leaves_machine,
+    )
+
+
+def _likely_usage(ask: Ask) -> TokenUsage:
+    prompt = "".join(message.content for message in ask.messages)
+    prompt_bytes = len(prompt.encode("utf-8", "replace"))
+    answer_bytes = ask.size * len(ask.text.encode("utf-8", "replace")) * _EXPANSION
+    return TokenUsage(
+        round(prompt_bytes / _BYTES_PER_TOKEN), round(answer_bytes / _BYTES_PER_TOKEN)
+    )
+
+
+def _judging(
+    texts: tuple[Text, ...], candidates: int, calls: int, share: float
+) -> TokenUsage:
+    """Likely tokens for judging a share of the texts, by the numbers of each."""
+    characters = sum(len(text.text) for text in texts)
+    instructions = calls * _JUDGE_TOKENS * len(texts)
+    sentences = (calls + candidates) * characters / _BYTES_PER_TOKEN
+    votes = candidates * _VOTE_TOKENS * len(texts)
+    prompt = instructions + sentences
+    return TokenUsage(round(prompt * share), round(votes * share))

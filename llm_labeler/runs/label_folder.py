@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_same_run, existing_run
-from pairkit.dataset.parquet import read_parquet, write_parquet
+from pairkit.dataset.table_files import read_parquet, write_parquet
 
 _COMMAND = "label"
 # Settings without effect on tasks that have no hard negatives.
@@ -125,14 +125,7 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     rows = [(text.text_id, text.text, text.row) for text in texts]
     frame = pl.DataFrame(rows, schema=_TEXTS, orient="row")
     write_parquet(work / TEXTS_FILE, frame, private=True)
-    run = {
-        "settings": record.settings.model_dump(mode="json"),
-        "template": asdict(record.template),
-        "parameters": record.parameters,
-        "source": record.source,
-        "sha256": record.sha256,
-        "dropped_texts": dict(record.dropped_texts),
-    }
+    run = _RUN_RECORD.dump_python(record, mode="json")
     data = json.dumps(run, indent=2, ensure_ascii=False) + "\n"
     write_bytes(work / RUN_FILE, data.encode("utf-8", "replace"), private=True)
 
@@ -152,8 +145,7 @@ def load_run_record(work: Path) -> RunRecord:
             f"{work}: not a working folder of `label generate`; give its OUT.work as --work"
         )
     try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-        return _RUN_RECORD.validate_python(run)
+        return _RUN_RECORD.validate_json(path.read_bytes())
     except (OSError, ValueError) as error:  # also pydantic's ValidationError
         reason = one_line(str(error), 200)
         raise DataError(

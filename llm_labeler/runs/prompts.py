@@ -18,11 +18,10 @@ from llm_labeler.records import (
     Polarity,
     content_hash,
 )
-from llm_labeler.settings import PromptSettings
-from llm_labeler.settings.tasks import TASKS
+from llm_labeler.settings import TASKS, PromptSettings
 from pairkit.base.errors import ConfigError
-from pairkit.dataset.conflicts import label_scale
 from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.records import label_scale
 
 PAPER_NAME = "paper"
 _HARDENED_NAME = "hardened"
@@ -95,9 +94,7 @@ class Template:
 
     @property
     def examples_summary(self) -> str:
-        """Number of example texts and their hash, for run.json; empty without examples."""
-        if not self.examples:
-            return ""
+        """Number of example texts and their hash, for run.json."""
         examples = [*chain(*self.examples.values())]
         number = len({text for text, _ in examples})
         return f"of {number} texts, digest {content_hash(*_hashed_texts(examples))}"
@@ -196,12 +193,12 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
 
 
 def _check_placeholders(path: Path, template: str) -> None:
-    placeholders = set(_PLACEHOLDER.findall(template))
-    if placeholders.isdisjoint(("text", "json_text")):
+    missing = {"text", "size"} - set(_PLACEHOLDER.findall(template))
+    if "{json_text}" in template:
+        missing.discard("text")
+    if missing:
+        names = " and ".join(f"{{{name}}}" for name in sorted(missing))
         raise ConfigError(
-            f"{path}: has no {{text}}; add it, it is replaced by the sentence"
-        )
-    if "size" not in placeholders:
-        raise ConfigError(
-            f"{path}: has no {{size}}; add it, it is replaced by the number of sentences"
+            f"{path}: has no {names}; add it: {{text}} is replaced by the sentence, {{size}} by the number of"
+            " sentences"
         )

@@ -6,17 +6,22 @@ Every labelling task yields candidates: sentences that are a `positive` or a `ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, groupby, product
 from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.judging.ensemble import Judges, fit_judges
-from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
+from llm_labeler.judging.questions import (
+    CANDIDATES,
+    Scale,
+    judge_asks,
+    object_schema,
+    read_votes,
+)
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import (
-    Screened,
     reject_hard_negative,
     reject_query,
     reject_rewrite,
@@ -27,7 +32,6 @@ from llm_labeler.records import (
     Ask,
     AskKey,
     Candidate,
-    ChangeKind,
     Item,
     JudgeVote,
     Polarity,
@@ -38,24 +42,14 @@ from llm_labeler.records import (
 )
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.prompts import PAPER_NAME
-from llm_labeler.settings import FilterSettings, LabelSettings
+from llm_labeler.settings import FilterSettings
 
 _STRING = {"type": "string"}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with exactly these properties."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _schema(item: dict[str, Any]) -> dict[str, Any]:
     """JSON schema of an answer: a list of sentences."""
-    return _object({"sentences": {"type": "array", "items": item}})
+    return object_schema({"sentences": {"type": "array", "items": item}})
 
 
 SENTENCES = _schema(_STRING)
@@ -76,9 +70,6 @@ class GenerationTask:
             ]
         self._proposers = frozenset(self.settings.proposers)
         self._labelling = self.settings.labelling
-        self._changes: tuple[ChangeKind, ...] = ()
-        if self._labelling.has_hard_negatives:
-            self._changes = self.settings.prompt.changes
 
     def questions_per_text(self, llm: str) -> int:
         """Number of questions about one text: polarities times samples."""
@@ -104,8 +95,6 @@ class GenerationTask:
                     schema=schemas[polarity],
                     text=text.text,
                     size=settings.size,
-                    labelling=settings.task,
-                    changes=self._changes,
                     sample=sample,
                 )
 
@@ -118,12 +107,14 @@ class GenerationTask:
             and self.record.asks(key)
         )
 
-    def screen(self, text: Text, answers: Sequence[StoredAnswer]) -> Screened:
-        """Parse and filter the answers about one text."""
+    def screen(
+        self, text: Text, answers: Sequence[StoredAnswer]
+    ) -> tuple[tuple[Proposal, ...], tuple[Candidate, ...]]:
+        """Parse and filter the answers about one text into proposals and candidates."""
         items = [(answer.key, self._items(text, answer)) for answer in answers]
         return screen(text, items, self.settings.filters, self._reject)
 
-    def _is_hard(self, polarity: Polarity | None) -> bool:
+    def _is_hard(self, polarity: Polarity) -> bool:
         """Whether sentences of this polarity are hard negatives, which name what they change."""
         return self._labelling.has_hard_negatives and polarity == "negative"
 
@@ -134,8 +125,8 @@ class GenerationTask:
     def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self._is_hard(polarity):
-            kinds = {"type": "string", "enum": list(self._changes)}
-            return _schema(_object({"kind": kinds, "sentence": _STRING}))
+            kinds = {"type": "string", "enum": list(self.settings.prompt.changes)}
+            return _schema(object_schema({"kind": kinds, "sentence": _STRING}))
         is_papers = self.record.template.name == PAPER_NAME
         if is_papers and self.settings.llm[llm].structured != "strict":
             return None
@@ -145,7 +136,7 @@ class GenerationTask:
         """Parse one answer; if it has both polarities, keep the requested one."""
         reply = answer.reply
         size = self.settings.size
-        polarity = None if answer.key.task == "judge" else answer.key.task
+        polarity = answer.key.polarity
         if self._is_hard(polarity):
             return parse_hard_negatives(
                 reply.raw, text=text.text, finish=reply.finish, size=size
@@ -165,7 +156,9 @@ class GenerationTask:
         if self._labelling.asks_questions:
             return reject_query(item.text, text, polarity, settings)
         if self._is_hard(polarity):
-            return reject_hard_negative(item, text, settings, self._changes)
+            return reject_hard_negative(
+                item, text, settings, self.settings.prompt.changes
+            )
         return reject_rewrite(item, text, polarity, settings)
 
 
@@ -183,61 +176,34 @@ class TextCandidates:
     endings: Counter[str] = field(default_factory=Counter)  # of the judges' answers
 
 
-def screen_texts(
-    store: AnswerStore, record: RunRecord, texts: Mapping[str, Text], asked: RunRecord
-) -> Iterator[TextCandidates]:
-    """Parse and filter the texts that have an answer of this run, in order of text_id.
-
-    The judges were asked by the run `asked`, which may have had other filters.
-    """
-    task = GenerationTask(record)
-    asked_task = GenerationTask(asked)
-    has_same_candidates = _screening(asked.settings) == _screening(record.settings)
-    stored = store.answers(POLARITIES, texts)
-    for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
-        of_text = [*group]
-        answers = [answer for answer in of_text if task.is_of_run(answer.key)]
-        if not answers:
-            continue
-        text = texts[text_id]
-        screened = task.screen(text, answers)
-        judged = screened.candidates
-        if not has_same_candidates:
-            asked_about = [each for each in of_text if asked_task.is_of_run(each.key)]
-            judged = asked_task.screen(text, asked_about).candidates
-        by_llm = Counter(answer.key.llm for answer in answers)
-        yield TextCandidates(
-            text, screened.proposals, screened.candidates, judged, by_llm
-        )
-
-
-def _screening(settings: LabelSettings) -> tuple[object, ...]:
+def _screening(record: RunRecord) -> tuple[object, ...]:
     """What candidates depend on, of the settings that `label parse` may change."""
+    settings = record.settings
     return settings.proposers, settings.prompt.polarities, settings.filters
 
 
+@dataclass
 class ScreenedTexts:
-    """`screen_texts` that can be iterated by several judges at once: each text is parsed only once."""
+    """The texts that have an answer of a run, parsed and filtered, in order of text_id.
 
-    def __init__(
-        self,
-        store: AnswerStore,
-        record: RunRecord,
-        texts: Iterable[Text],
-        asked: RunRecord | None = None,
-    ) -> None:
-        self._store = store
-        self._record = record
-        self._judges = record.settings.judges
-        self._asked = asked if asked and self._judges else record
-        self._by_id = {text.text_id: text for text in texts}
+    Several judges may iterate at once: each text is parsed only once. The judges were asked by the run `asked`,
+    which may have had other filters.
+    """
+
+    store: AnswerStore
+    record: RunRecord
+    texts: Iterable[Text]
+    asked: RunRecord | None = None
+
+    def __post_init__(self) -> None:
+        self.by_id = {text.text_id: text for text in self.texts}
+        self._judges = self.record.settings.judges
+        self._asked = self.asked if self.asked and self._judges else self.record
         self.restart()
 
     def restart(self) -> None:
         """Read the answers again, as there are new ones."""
-        self._screened = screen_texts(
-            self._store, self._record, self._by_id, self._asked
-        )
+        self._screened = self._screen()
         self._cache: list[TextCandidates] | None = [] if self._judges else None
 
     def __iter__(self) -> Iterator[TextCandidates]:
@@ -252,10 +218,29 @@ class ScreenedTexts:
                 self._cache.append(text)
             yield replace(self._cache[index], votes={}, unjudged=0)
 
+    def _screen(self) -> Iterator[TextCandidates]:
+        task = GenerationTask(self.record)
+        asked_task = GenerationTask(self._asked)
+        has_same_candidates = _screening(self._asked) == _screening(self.record)
+        stored = self.store.answers(POLARITIES, self.by_id)
+        for text_id, group in groupby(stored, key=lambda answer: answer.key.text_id):
+            of_text = [*group]
+            answers = [answer for answer in of_text if task.is_of_run(answer.key)]
+            if not answers:
+                continue
+            text = self.by_id[text_id]
+            proposals, candidates = task.screen(text, answers)
+            judged = candidates
+            if not has_same_candidates:
+                asked = [each for each in of_text if asked_task.is_of_run(each.key)]
+                _, judged = asked_task.screen(text, asked)
+            by_llm = Counter(answer.key.llm for answer in answers)
+            yield TextCandidates(text, proposals, candidates, judged, by_llm)
+
     def with_votes(self) -> Iterator[TextCandidates]:
         """Each text with the judges' votes."""
         for text in self:
-            add_votes(text, self._judges, self._store, self._asked)
+            add_votes(text, self._judges, self.store, self._asked)
             yield text
 
     def judges(self) -> Judges | None:
@@ -264,7 +249,7 @@ class ScreenedTexts:
             return None
         by_candidate = (text.votes.values() for text in self.with_votes())
         votes = chain.from_iterable(chain.from_iterable(by_candidate))
-        return fit_judges(votes, self._record.settings.ensemble)
+        return fit_judges(votes, self.record.settings.ensemble)
 
 
 def add_votes(

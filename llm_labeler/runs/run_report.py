@@ -1,4 +1,4 @@
-"""`label report` and `label show`: yield, cost and drop reasons by LLM, and the details of one sentence."""
+"""`label report` and `label show`: yield, cost, drop reasons and warnings by LLM; the details of one sentence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
 from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
+from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.records import (
     POLARITIES,
@@ -26,18 +27,17 @@ from llm_labeler.runs.label_folder import (
     load_run,
     read_private,
 )
-from llm_labeler.runs.notes import QualityWarnings
-from llm_labeler.runs.questions_and_votes import (
-    ScreenedTexts,
-    TextCandidates,
-    screen_texts,
-)
+from llm_labeler.runs.questions_and_votes import ScreenedTexts, TextCandidates
+from llm_labeler.settings import LabelSettings
+from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import DataError
 
 _MEANINGS = {**FILTER_REASONS, **ANSWER_REASONS}  # of reasons to drop a proposal
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
+_MIN_COUNT = 3  # fewer cases give no warning
+_MIN_SHARED = 0.2  # share of common content words; 3 % of true paraphrases have less
 
 
 @dataclass(slots=True)
@@ -71,6 +71,92 @@ class Yield:
             "estimated_calls": self.spent.estimated,
             "cost": self.spent.cost,
         }
+
+
+class Yields:
+    """The counts of each LLM, and warnings that follow from them."""
+
+    def __init__(self, settings: LabelSettings) -> None:
+        names = sorted({*settings.proposers, *settings.judges})
+        self.by_llm = {name: Yield() for name in names}
+        self._settings = settings
+        # By LLM: kept positives, those unlike their texts, negatives, and those that are copies.
+        self._signs = {name: Counter[str]() for name in names}
+
+    @property
+    def answers(self) -> int:
+        """Number of all answers."""
+        return sum(counts.answers for counts in self.by_llm.values())
+
+    def add(self, screened: TextCandidates) -> None:
+        """Count the answers and proposals on one text."""
+        text = screened.text.text
+        for llm, number in screened.answers.items():
+            self.by_llm[llm].answers += number
+        for proposal in screened.proposals:
+            counts = self.by_llm[proposal.llm]
+            signs = self._signs[proposal.llm]
+            counts.proposals += 1
+            is_copy = proposal.reason in COPIES
+            if proposal.reason is not None:
+                counts.dropped[proposal.reason] += 1
+            else:
+                counts.kept += 1
+                if proposal.polarity == "positive":
+                    signs["positives"] += 1
+                    signs["unlike"] += shared(proposal.candidate, text) < _MIN_SHARED
+            if proposal.polarity == "negative":
+                signs["negatives"] += is_copy or proposal.reason is None
+                signs["copies"] += is_copy
+
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings, one line each, sorted by LLM."""
+        lines = []
+        for llm, counts in self.by_llm.items():
+            if counts.answers:
+                lines += [f"{llm}: {warning}" for warning in self._warnings(llm)]
+        return tuple(lines)
+
+    def _warnings(self, llm: str) -> Iterator[str]:
+        counts = self.by_llm[llm]
+        signs = self._signs[llm]
+        if self._settings.llm[llm].is_rules:
+            polarities = self._settings.prompt.polarities
+            if "positive" in polarities and not signs["positives"]:
+                yield "no positives; its rules fit few sentences, all English: use an LLM"
+            return
+        off_topic = signs["unlike"] + sum(counts.dropped[name] for name in OFF_TOPIC)
+        judged = off_topic + counts.kept - signs["unlike"]
+        if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
+            yield (
+                f"{off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
+                f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
+                " of rewriting them: look at some with `label show`, and try --prompt=hardened"
+            )
+        copies = signs["copies"]
+        negatives = signs["negatives"]
+        if copies >= _MIN_COUNT and 2 * copies > negatives:
+            yield (
+                f"{copies:,} of {negatives:,} negatives repeat their texts"
+                f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
+                " and use a larger model, or let other LLMs judge with --aggregation=vote"
+            )
+        answers = counts.answers
+        empty = counts.dropped["empty_answer"]
+        if empty >= _MIN_COUNT and 2 * empty >= answers:
+            remedy = "another model"
+            if self._settings.llm[llm].kind != FUNCTION:
+                remedy = f"llm.{llm}.structured=off, or another model"
+            yield (
+                f"{empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
+                f" and try {remedy}"
+            )
+        spent = counts.dropped["limit_spent"]
+        if spent >= _MIN_COUNT and 2 * spent > answers:
+            yield (
+                f"{spent:,} of {answers:,} answers reached the token limit before they began, usually"
+                f" by reasoning; raise llm.{llm}.max_tokens, or turn reasoning off in llm.{llm}.extra"
+            )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -150,36 +236,23 @@ class Report(Printed):
 def report_run(work: Path) -> Report:
     """Count answers, proposals, candidates and failures of a working folder."""
     record, texts = load_run(work)
-    llms = {
-        name: Yield()
-        for name in sorted({*record.settings.proposers, *record.settings.judges})
-    }
-    quality = QualityWarnings(record.settings)
+    yields = Yields(record.settings)
     example = ""
     with AnswerStore(work / STORE_FILE) as store:
-        by_id = {text.text_id: text for text in texts}
-        for screened in screen_texts(store, record, by_id, record):
-            quality.add(screened.text.text, screened.proposals, screened.answers)
-            for name, answers in screened.answers.items():
-                llms[name].answers += answers
-            for proposal in screened.proposals:
-                counts = llms[proposal.llm]
-                counts.proposals += 1
-                if proposal.reason is None:
-                    counts.kept += 1
-                else:
-                    counts.dropped[proposal.reason] += 1
-                    example = example or screened.text.text_id
+        for screened in ScreenedTexts(store, record, texts):
+            yields.add(screened)
+            if not example and any(each.reason for each in screened.proposals):
+                example = screened.text.text_id
         for name, spent in store.spent_by_llm().items():
-            llms.setdefault(name, Yield()).spent = spent
+            yields.by_llm.setdefault(name, Yield()).spent = spent
         failures = Counter(failure.reason for failure in store.failures())
     return Report(
         texts=len(texts),
         dropped_texts=record.dropped_texts,
-        llms=llms,
-        turned_down=_count_pairs(work / CANDIDATES_FILE, llms),
+        llms=yields.by_llm,
+        turned_down=_count_pairs(work / CANDIDATES_FILE, yields.by_llm),
         failures=failures,
-        warnings=quality.warnings(),
+        warnings=yields.warnings(),
         work=work,
         example=example or texts[0].text_id,
     )

@@ -1,4 +1,4 @@
-"""The results of runs: counts, spending, failures and next steps."""
+"""The results of runs: notes, counts, spending, failures and next steps."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import Judges
 from llm_labeler.records import format_counts
+from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import PairkitError, RemoteError
+from pairkit.base.cli.terminal import say
+from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.similarity.languages import train_command
 
 _MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
+
+
+class Notes(list[str]):
+    """The notes of a run; they are also printed if progress is shown."""
+
+    def __init__(self, progress: bool | Listener) -> None:
+        self._is_quiet = progress is not True
+
+    def add(self, note: str) -> None:
+        """Keep a note, and print it."""
+        self.append(spoken(note))
+        say(note, quiet=self._is_quiet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,7 @@ class RunResult(Printed):
     asked: AskSummary
     spent_in_all: Spending
     seconds: float
+    _COUNTED: ClassVar[tuple[str, ...]]  # columns of the table
 
     @cached_property
     def pairs(self) -> PairDataset:
@@ -105,12 +120,24 @@ class RunResult(Printed):
         """US dollars of this session; None if a price is unknown."""
         return self.asked.spent.cost
 
+    def table(self) -> ResultTable:
+        """Counts by split, with the cost as caption."""
+        table = ResultTable(
+            "split", *self._COUNTED, title=str(self.out), caption=self._caption()
+        )
+        for split, counts in self.statistics["splits"].items():
+            table.add_row(split, *(counts.get(name, 0) for name in self._COUNTED))
+        return table
+
     def tables(self) -> list[ResultTable]:
         """The judges, if there are any, and the counts."""
         tables = [self.table()]
         if self.judges:
             tables.insert(0, judges_table(self.judges))
         return tables
+
+    def _caption(self) -> str:
+        raise NotImplementedError
 
     def _calls(self) -> dict[str, Any]:
         return {
@@ -151,6 +178,7 @@ class Labelled(RunResult):
 
     dropped: Mapping[str, int]
     messages: tuple[str, ...] = ()
+    _COUNTED = ("texts", "positive", "negative", "triplets")
 
     @property
     def positives(self) -> int:
@@ -173,16 +201,6 @@ class Labelled(RunResult):
             "dropped": dict(sorted(self.dropped.items())),
             **self._calls(),
         }
-
-    def table(self) -> ResultTable:
-        """Counts by split, with the cost as caption."""
-        columns = ("texts", "positive", "negative", "triplets")
-        table = ResultTable(
-            "split", *columns, title=str(self.out), caption=self._caption()
-        )
-        for split, counts in self.statistics["splits"].items():
-            table.add_row(split, *(counts[name] for name in columns))
-        return table
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair or all are negative."""

@@ -1,11 +1,12 @@
-"""The settings of a labelling run, with its aggregations."""
+"""The settings of a labelling run, with its tasks and aggregations; a file of `tasks` declares each task."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -16,8 +17,40 @@ from llm_labeler.records import (
     Polarity,
 )
 from llm_labeler.settings.llms import LlmSettings, how_to_add, listed, with_built_in
-from llm_labeler.settings.tasks import DEFAULT_TASK, TASKS, LabellingTask, TaskName
 from pairkit.base.settings import PathText, Settings, between_commas, setting
+
+TaskName = Literal["paraphrase", "triplet", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabellingTask:
+    """What differs between tasks, as declared in the file of each.
+
+    Attributes:
+        meaning: What LLMs write, for the help.
+        card: Texts of the dataset's card, which replace those of `dataset/card_texts.toml`.
+        prompt: System message and question by polarity; empty: the templates of the default task.
+        makes_triplets: Whether the dataset has only triplets, not pairs with a label.
+        has_hard_negatives: Whether negatives change one thing of the text, and each names the kind.
+        asks_questions: Whether the sentences are questions about a passage.
+        can_be_judged: Whether positives mean the same as their text, which judges can check.
+    """
+
+    meaning: str
+    card: Mapping[str, str]
+    prompt: Mapping[str, str] = field(default_factory=dict)
+    makes_triplets: bool = True
+    has_hard_negatives: bool = False
+    asks_questions: bool = False
+    can_be_judged: bool = True
+
+
+_FOLDER = Path(__file__).with_name("tasks")
+TASKS: Mapping[str, LabellingTask] = {
+    name: LabellingTask(**tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(TaskName)
+}
+DEFAULT_TASK: TaskName = "paraphrase"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +232,11 @@ class EnsembleSettings(Settings):
         ge=1,
     )
 
+    @property
+    def rule(self) -> Aggregation:
+        """The aggregation."""
+        return AGGREGATIONS[self.aggregation]
+
 
 class BudgetSettings(Settings):
     """Limits on the spending of a run, including earlier sessions; unset: no limit."""
@@ -296,25 +334,18 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _merge_built_in_llms(cls, tree: Any) -> Any:
-        configured = tree.get("llm", {}) if isinstance(tree, dict) else None
-        if not isinstance(configured, dict):
-            return tree
-        return {**tree, "llm": with_built_in(configured)}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_prompt_of_task(cls, tree: Any) -> Any:
-        """Every task but the default has its own prompt."""
-        if not isinstance(tree, dict):
-            return tree
+    def _add_defaults(cls, tree: dict[str, Any]) -> dict[str, Any]:
+        """Add the built-in LLMs, and the prompt of every task but the default."""
+        llms = tree.get("llm", {})
+        if isinstance(llms, dict):
+            tree = {**tree, "llm": with_built_in(llms)}
         task = tree.get("task", DEFAULT_TASK)
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
-        if task == DEFAULT_TASK or not isinstance(prompt, dict):
-            return tree
-        return {**tree, "prompt": {"template": task, **prompt}}
+        if task != DEFAULT_TASK and isinstance(prompt, dict):
+            tree = {**tree, "prompt": {"template": task, **prompt}}
+        return tree
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
@@ -328,11 +359,10 @@ class LabelSettings(Settings):
             raise ValueError(
                 f"prompt.polarities: the task {self.task} makes triplets, which need both"
             )
-        aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and not labelling.can_be_judged:
+        if self.ensemble.rule.is_judged and not labelling.can_be_judged:
             raise ValueError(
-                f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
-                " texts of different meaning; use union"
+                f"ensemble.aggregation {self.ensemble.aggregation}: judges compare meanings, and the task"
+                f" {self.task} pairs texts of different meaning; use union"
             )
         return self
 
@@ -345,16 +375,20 @@ class LabelSettings(Settings):
                     f"no LLM is named {name!r}; {known}, or {how_to_add(name)}"
                 )
         for name in self.proposers:
+            if self.llm[name].is_rules and self.task != DEFAULT_TASK:
+                raise ValueError(
+                    f"task {self.task}: {name} is a set of rules, which has only the task {DEFAULT_TASK}; its"
+                    " dataset has triplets, too"
+                )
             if self.samples > 1 and self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
                     f" llm.{name}.temperature, for example to 0.8"
                 )
-        aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and self.llms and not self.judges:
+        if self.ensemble.rule.is_judged and self.llms and not self.judges:
             raise ValueError(
-                f"ensemble.aggregation {aggregation}: rules can't judge; name an LLM in judge.llms, or use"
-                " union"
+                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in judge.llms,"
+                " or use union"
             )
         return self
 
@@ -381,7 +415,7 @@ class LabelSettings(Settings):
     @property
     def judges(self) -> tuple[str, ...]:
         """The LLMs that judge; empty if the aggregation needs no judges."""
-        if not AGGREGATIONS[self.ensemble.aggregation].is_judged:
+        if not self.ensemble.rule.is_judged:
             return ()
         names = self.judge.llms or self.proposers
         return tuple(name for name in names if not self.llm[name].is_rules)

@@ -1,18 +1,59 @@
-"""The settings of one LLM, the LLMs that need none, and the hint on any other."""
+"""The providers of LLMs, the settings of one LLM, the LLMs that need none, and the hint on any other.
+
+A file of `providers` declares each provider with OpenAI's protocol.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, field_validator
 
 from llm_labeler.records import MAX_PRICE, MAX_TOKENS
-from llm_labeler.settings.providers import PROVIDERS, ProviderApi, ProviderName
 from pairkit.base.openai_api.credentials import variable_name
 from pairkit.base.settings import Settings, setting
+
+ProviderName = Literal["openai", "openai_compatible", "glm", "anthropic", "gemini"]
+PRICES_AS_OF = "June 2026"
+
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderApi:
+    """What differs between providers, as declared in the file of each.
+
+    Attributes:
+        url: Root URL of the API; empty: only the settings of an LLM have it.
+        families: Beginnings of model names, for the hint on an LLM without settings.
+        fields: Additional fields of each request.
+        limit_field: Field of the maximum length that is tried first.
+        takes_schemas: Whether it accepts a JSON schema, not only a request for JSON.
+        has_batches: Whether it has OpenAI's Batch API.
+        lists_all_models: Whether a model that is not in its list doesn't exist.
+        prices: By host and model, the published US dollars per million prompt and answer tokens.
+    """
+
+    url: str = ""
+    families: Sequence[str] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    limit_field: str = "max_tokens"
+    takes_schemas: bool = True
+    has_batches: bool = False
+    lists_all_models: bool = True
+    prices: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+
+
+_PROVIDERS = Path(__file__).with_name("providers")
+PROVIDERS: Mapping[str, ProviderApi] = {
+    name: ProviderApi(**tomllib.loads((_PROVIDERS / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(ProviderName)
+}
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
 FUNCTION = "function"

@@ -109,12 +109,13 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         )
         texts = []
         for frame in frames:
-            columns = map(_as_text, frame.select(to_text))
+            columns = map(text_or_json, frame.select(to_text))
             texts.append(frame.with_columns(columns))
         return pl.concat(texts, how="diagonal_relaxed")
 
 
-def _as_text(column: pl.Series) -> pl.Series:
+def text_or_json(column: pl.Series) -> pl.Series:
+    """Values as texts, those without a plain text as JSON."""
     if is_plain(column.dtype) and column.dtype != pl.Duration:
         return column.cast(pl.String)
     return as_json(column)

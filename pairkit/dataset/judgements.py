@@ -142,7 +142,6 @@ class ReviewStore:
         # A judgement is on disk before the server responds, even if the machine fails.
         self._connection.execute("PRAGMA synchronous = FULL")
         self._pairs: dict[str, JudgedPair] | None = None
-        self._settings: ReviewSettings | None = None
 
     def close(self) -> None:
         """Close the file."""
@@ -161,7 +160,7 @@ class ReviewStore:
         pairs: Iterable[JudgedPair],
     ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
-        self._pairs = self._settings = None
+        self._pairs = None
         rows = [
             (*pair[:-2], _to_json(pair.facts), _to_json(pair.origin)) for pair in pairs
         ]
@@ -184,17 +183,12 @@ class ReviewStore:
     @property
     def settings(self) -> ReviewSettings:
         """The settings of the review."""
-        if self._settings is None:
-            rows = self._fetch_rows("SELECT json FROM settings")
-            try:
-                ((text,),) = rows
-                self._settings = ReviewSettings.model_validate_json(text)
-            except ValueError as error:  # no row, or invalid JSON
-                message = (
-                    "a review without settings; move it away or use another --store"
-                )
-                raise DataError(message, path=self.path) from error
-        return self._settings
+        rows = self._fetch_rows("SELECT json FROM settings")
+        if not rows:
+            message = "a review without settings; move it away or use another --store"
+            raise DataError(message, path=self.path)
+        ((text,),) = rows
+        return ReviewSettings.model_validate_json(text)
 
     @property
     def strata(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +16,9 @@ import polars as pl
 from pairkit.base.cli.result_table import ResultTable, html_table
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_text
-from pairkit.dataset.frames import join_frames
-from pairkit.dataset.labels import LabelsRead, describe_labels
+from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.frames import as_written, is_plain, join_frames
+from pairkit.dataset.labels import SCORE_MAX, LabelsRead, describe_labels
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,6 +153,11 @@ def is_search(rows: pl.DataFrame) -> bool:
     return {*QUERY_COLUMNS} <= {*rows.columns}
 
 
+# Columns beside those of the source: its file, its row, and lists of texts.
+FILE = "file of the source"
+ROW = "row of the source"
+NEGATIVES = "negatives"
+
 # Rows that lack a text or a label, and were left out.
 BAD_ROWS = {
     "file": pl.String,
@@ -198,3 +204,110 @@ def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
         path = out.with_name(f"{out.name}.bad-rows.jsonl")
         write_text(path, bad.write_ndjson())
         _LOG.warning("rows left out are in %s", path)
+
+
+# Columns with the origin of rows.
+_TEXTS = (
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "url1",
+    "url2",
+    "cluster",
+    "relation",
+    "negative_kind",
+)
+_TYPED = (*_TEXTS, "confidence")
+_EVIDENCE = ("kind", "url", "who", "when")
+
+
+def with_provenance(dataset: PairDataset) -> PairDataset:
+    """The dataset with known columns in known types, see `typed_rows`."""
+    splits = {name: typed_rows(rows) for name, rows in dataset.splits.items()}
+    return replace(dataset, splits=splits)
+
+
+def count_generated_rows(rows: pl.DataFrame) -> int:
+    """The number of rows with generated texts, which name LLMs or rules in `llms`."""
+    if not {"llms", "prompt_hashes"} <= {*rows.columns}:
+        return 0
+    named = rows["llms"]
+    if isinstance(named.dtype, pl.List):
+        has_names = named.list.len() > 0
+    elif named.dtype == pl.String:
+        has_names = ~named.is_in(["", "[]"])  # an empty list in CSV
+    else:
+        return 0
+    return int(has_names.sum())
+
+
+def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with known columns in known types, or without them if they can't be cast."""
+    columns = []
+    for name in _TYPED:
+        if name in rows.columns and is_plain(rows.schema[name]):
+            column = rows[name]
+            columns.append(as_written(column) if name in _TEXTS else _numbers(column))
+    if "evidence" in rows.columns:
+        columns += _typed_evidence(rows["evidence"])
+    return rows.drop(*_TYPED, "evidence", strict=False).with_columns(columns)
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """The numbers of a column; other values become null, with a warning."""
+    numbers = column.cast(pl.Float64, strict=False)
+    others = column.filter(numbers.is_null() & column.is_not_null()).cast(pl.String)
+    others = others.filter(others.str.strip_chars() != "")
+    if len(others):
+        example = one_line(others[0])
+        note_once(
+            "%s: values that are not numbers are left out: %s", column.name, example
+        )
+    return numbers
+
+
+def _typed_evidence(column: pl.Series) -> list[pl.Series]:
+    """The evidence in known types, if it has all fields."""
+    types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
+    plain = {name for name, dtype in types.items() if is_plain(dtype)}
+    if not plain.issuperset(_EVIDENCE):
+        return []
+    texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
+    return [column.cast(texts, strict=False)]
+
+
+# Pairs that occur several times.
+PAIR = ("low text", "high text")  # columns, as `unordered` makes them
+
+# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
+_GRADE = 0.199
+
+
+def label_scale(labels: pl.Series) -> float:
+    """The highest label of the scale of these labels."""
+    return SCORE_MAX if (labels > 1).any() else 1.0
+
+
+def labels_differ(scale: float) -> pl.Expr:
+    """Whether a row's pair has labels that are a fifth of the scale or more apart."""
+    label = pl.col("label")
+    return (label.max() - label.min()).over(PAIR) > _GRADE * scale
+
+
+def differs_from_first(scale: float) -> pl.Expr:
+    """Whether a row's label differs from that of the first row of its pair.
+
+    The least difference is that of `labels_differ`.
+    """
+    label = pl.col("label")
+    first = label.first().over(PAIR)
+    return (label - first).abs() > _GRADE * scale
+
+
+def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """The columns `PAIR`, which are equal for a row and its reverse."""
+    low = pl.min_horizontal(first, second)
+    high = pl.max_horizontal(first, second)
+    low_name, high_name = PAIR
+    return low.alias(low_name), high.alias(high_name)

@@ -13,12 +13,12 @@ from pathlib import Path
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import document_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.pair_rows import as_text
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
+from pairkit.dataset.records import ROW
 from pairkit.extracting.document import Document
 from pairkit.extracting.formats import is_document, plain_blocks, read_page, unit_of
 from pairkit.extracting.html_blocks import (

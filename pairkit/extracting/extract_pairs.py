@@ -20,7 +20,7 @@ from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import DataError
 from pairkit.base.printable import holds_no_text, listed
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.making.dataset_folder import table as markdown_table
 from pairkit.dataset.making.made import (
     DROPPED,
     MadeDataset,

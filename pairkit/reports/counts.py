@@ -17,8 +17,13 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
-from pairkit.dataset.provenance import with_provenance
-from pairkit.dataset.records import PairDataset, all_texts, by_reason, join_bad_rows
+from pairkit.dataset.records import (
+    PairDataset,
+    all_texts,
+    by_reason,
+    join_bad_rows,
+    with_provenance,
+)
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
 

@@ -24,8 +24,8 @@ from pairkit.dataset.judgements import (
     ReviewStore,
     decide,
 )
-from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.making.dataset_card import with_section
+from pairkit.dataset.making.dataset_folder import table as markdown_table
+from pairkit.dataset.making.dataset_folder import with_section
 from pairkit.reviews.agreement import (
     Figure,
     Scale,

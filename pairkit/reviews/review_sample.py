@@ -15,15 +15,17 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
 from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import in_proportion, keyed_hash
-from pairkit.dataset.conflicts import PAIR, label_scale, unordered
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
-from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import (
+    PAIR,
     QUERY_COLUMNS,
     RANK,
     PairDataset,
     all_texts,
     is_search,
+    label_scale,
+    unordered,
+    with_provenance,
 )
 from pairkit.similarity.measures import common_words
 

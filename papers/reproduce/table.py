@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.stats import ttest_rel
 
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_folder import table
 
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe

@@ -14,7 +14,7 @@ import requests
 from pairkit.base.errors import ConfigError, RemoteError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
-from pairkit.dataset.reading.hub import fetch_dataset
+from pairkit.dataset.reading.parts import fetch_dataset
 
 _TIMEOUT_S = 60
 _GITHUB = "https://raw.githubusercontent.com"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import aoe_train
 from aoe_train import Evaluation, tasks
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.making.dataset_card import table
+from pairkit.dataset.making.dataset_folder import table
 from papers.suites import nli, retrieval, transfer
 from papers.suites.published import MEAN, PUBLISHED, PublishedTable
 

@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
-from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
+from aoe_train.data.token_batches import (
+    Mixture,
+    budget_cuts,
+    collate,
+    describe,
+    format_epoch_share,
+    mix_labels,
+)
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
@@ -343,9 +349,3 @@ def test_repeated_and_waiting_rows_are_counted():
         "6 batches an epoch, each row once",
         "2 batches an epoch, 10 rows (20 wait for a later epoch)",
     ]
-
-
-def test_rows_are_numbered_over_all_datasets():
-    made = mixture([8, 12])
-    assert made.locate([8, 19]) == (1, [0, 11])
-    assert made.locate([7]) == (0, [7])

@@ -192,6 +192,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     {'model': 'other'} | differ from those of
     {'dim': 8} | has 32 dimensions
     {'normalize': False} | have length 1
+    {'workers': 2} | encodes in one process
     """,
 )
 def test_a_collection_that_does_not_fit_is_refused(
@@ -201,16 +202,9 @@ def test_a_collection_that_does_not_fit_is_refused(
     build(TEXTS, bert, "index", purpose="group")
     build(TEXTS, bert, "plain")
     save_bert(tmp_path / "other", seed=9)
+    texts = write_lines(tmp_path / "texts.txt", TEXTS)
     with config_error(words):
-        encode(TEXTS, **{"model": bert, "collection": "index", **change})
-
-
-def test_vectors_of_a_collection_are_encoded_in_one_process(bert, out, tmp_path):
-    build(TEXTS, bert, out, purpose="group")
-    (tmp_path / "texts.txt").write_text("a dog")
-    how = {"model": bert, "collection": out, "workers": 2}
-    with config_error("encodes in one process"):
-        encode(tmp_path / "texts.txt", out=tmp_path / "vectors.npy", **how)
+        encode(texts, out="v.npy", **{"model": bert, "collection": "index", **change})
 
 
 @table(

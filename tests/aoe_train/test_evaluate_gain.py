@@ -10,7 +10,7 @@ from scipy import stats
 from aoe_train import evaluate
 from aoe_train.evaluation.gain import Gain, UncertainLabels, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
-from aoe_train.evaluation.resample import (
+from aoe_train.evaluation.tasks import (
     Comparison,
     Interval,
     MeanMetrics,
@@ -42,7 +42,7 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
         ).confidence_interval
         assert ours[name] == approx((theirs.low, theirs.high), abs=0.02)
     assert intervals(judged, Resampling(2000, 8)) != ours
-    monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
+    monkeypatch.setattr("aoe_train.evaluation.tasks._MAX_COUNTS", 1000)
     assert intervals(judged, Resampling(2000, 1)) == ours
     with data_error("150 examples against 49"):
         compare(judged, correlation(*noisy(49, 0, 0.3), "task"), Resampling(100, 0))

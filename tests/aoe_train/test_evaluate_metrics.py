@@ -17,13 +17,12 @@ from sklearn import metrics
 from aoe_train import evaluate
 from aoe_train.evaluation.dev import dev_scores
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation
-from aoe_train.evaluation.resample import Resampling, intervals
 from aoe_train.evaluation.search_results import (
     RetrievalTask,
     is_nearer,
     reciprocal_ranks,
 )
-from aoe_train.evaluation.tasks import TaskVectors
+from aoe_train.evaluation.tasks import Resampling, TaskVectors, intervals
 from aoe_train.model.similarity import (
     all_similarities,
     comparable,
@@ -31,8 +30,7 @@ from aoe_train.model.similarity import (
     unit,
 )
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.prompt_settings import NamedPrompts
-from aoe_train.settings.train_settings import Similarity
+from aoe_train.settings.train_settings import NamedPrompts, Similarity
 from tests.aoe_train import tiny
 from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (
@@ -149,9 +147,6 @@ def test_only_correlations_take_other_labels_than_0_and_1():
     assert correlation(cosines, labels, "mine").n == 3
     with data_error("^mine: found the label 2.5, expected only 0 and 1"):
         binary(cosines, labels, "mine")
-
-
-# Few values, so that ties are frequent.
 
 
 def test_cosines_in_float64_and_of_zero_vectors():
@@ -309,7 +304,7 @@ def test_evaluate_ranks_texts_of_one_group(capsys):
     assert again == told
     assert "left out 1 rows with repeated texts" in stderr(capsys)
     with_lone_text = [*data, {"text": "f", "intent": None}]
-    with data_error("positive is empty"):
+    with data_error("group is empty"):
         evaluate(on_circle, data=with_lone_text, columns=columns)
     skipped = evaluate(
         on_circle, data=with_lone_text, columns=columns, bad_rows="skip", resamples=0

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import polars as pl
 
-from aoe_train import Encoder, evaluate, train
+from aoe_train import evaluate, train
 from aoe_train.evaluation.dev import JudgedPairs
 from aoe_train.evaluation.pair_task import PairTask
 from tests.aoe_train.shorthand import stderr
@@ -143,11 +143,3 @@ def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):
     assert comparison.startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
     assert not any(note.startswith("not shown to be better") for note in judged.notes())
-
-
-def test_rejected_adapters_are_reset(bert, out):
-    found = run(shuffled(), bert, out, accept_on=judged_rows(1), lora=True, epochs=1)
-    assert found.kept == "backbone"
-    texts = [row["text1"] for row in judged_rows(1, 8)]
-    before = Encoder.load(bert).encode(texts)
-    assert found.encoder.encode(texts) == approx(before, abs=1e-6)

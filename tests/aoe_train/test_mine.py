@@ -245,19 +245,16 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     texts.txt | {} | `aoe sample-pairs` draws pairs
     SCORED | {} | labels are scores
     APART | {} | no positives
+    SHIPS | OF_PAIRS | expected single texts
     """,
     SHIPS=SHIPS,
     SCORED=SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])),
     APART=SHIPS.with_columns(label=0),
+    OF_PAIRS={"corpus": SHIPS},
 )
 def test_what_can_not_be_mined(data, options, words):
     with raises((ConfigError, DataError), match=words):
         mine(data, **options)
-
-
-def test_a_corpus_has_single_texts():
-    with data_error("expected single texts"):
-        mine(SHIPS, corpus=SHIPS)
 
 
 def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):

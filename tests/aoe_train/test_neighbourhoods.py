@@ -16,7 +16,7 @@ from aoe_train.data.neighbourhoods import (
 from aoe_train.settings.run_settings import TeacherSettings
 from tests.aoe_train.test_objectives_mix import quick, seeds
 from tests.aoe_train.test_train_texts import TEXTS
-from tests.aoe_train.tiny import WORDS, on_circle, unit
+from tests.aoe_train.tiny import WORDS, unit
 from tests.support.shorthand import approx
 
 
@@ -57,16 +57,6 @@ def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
         found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5
     )
     assert (teacher.nearest == nearest).mean() > 0.99  # but for ties in float32
-
-
-def test_smoothing_by_hand():
-    """Texts 0 and 1 are each other's nearest; 2 prefers 3, and 3 prefers 1, so neither is averaged."""
-    vectors = on_circle([0, 10, 100, 60, 180, 190, 280, 240])  # centred
-    given = TeacherSettings(smoothing=1, neighbours=1, lexical_weight=0)
-    teacher = neighbour_teacher([f"w{text}" for text in range(8)], vectors, given)
-    rows = teacher.of_rows(np.arange(4))
-    found = np.degrees(np.arctan2(*rows[:, 0, :2].numpy().T[::-1]))
-    assert found.tolist() == approx([5, 5, 80, 80], abs=1e-3)
 
 
 def test_words_of_chinese_texts_count():

@@ -114,20 +114,13 @@ def test_objectives_and_poolings(preset, columns, pooling):
     step(model(preset=preset, pooling=pooling), [3, 5, 9], columns)
 
 
-@table(
-    """
-    columns, projection
-    2 | learned
-    5 | principal
-    """,
-)
-def test_guides_and_teachers(columns, projection):
+@parametrize("columns", [2, 5])
+def test_guides_and_teachers(columns):
     parts = ["contrastive", "embed_distill", "score_distill"]
     if columns > 2:
         parts.append("margin_mse")
     settings = ObjectiveSettings(
         weights=Weights(**dict.fromkeys(parts, 1.0)),
-        projection=projection,
         contrast_anchors=True,
         contrast_positives=True,
         symmetric=True,

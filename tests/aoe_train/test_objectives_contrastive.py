@@ -19,19 +19,17 @@ from aoe_train.objectives.contrastive import (
 from aoe_train.objectives.labelled_pairs import (
     TINY,
     BatchTeachers,
+    Classifier,
     Sides,
+    angle_reference,
     as_pairs,
     cosine,
+    ranking_loss,
     unit,
 )
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
-from aoe_train.objectives.ranking_losses import (
-    Classifier,
-    angle_reference,
-    ranking_loss,
-)
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.test_objectives_mix import (
     equal_with_gradient,

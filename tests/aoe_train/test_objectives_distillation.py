@@ -150,29 +150,6 @@ def test_principal_axes_preserve_dot_products():
     assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
-def test_principal_projection_has_no_weights():
-    _, teacher, texts = drawn(2, 2)
-    sample = TeacherSample(torch.zeros(10, 2), teacher.flatten(0, 1).float())
-    teachers = TeacherInfo(teacher_dim=3, sample=sample)
-    wanted = only("embed_distill", projection="principal")
-    objective = Objective(wanted, dim=2, kind="positive", teachers=teachers)
-    assert not list(objective.parameters())
-    assert not objective.state_dict()
-    own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert taught_loss(objective, own, texts, teacher) == approx(0, abs=1e-6)
-
-
-def test_each_size_has_its_own_map_to_the_full_teacher():
-    own, teacher, texts = drawn(3, 2)
-    objective = make_objective(
-        only("embed_distill", dims=(3, 2)), dim=3, kind="positive", teachers=TEACHER
-    ).double()
-    # None at the full size.
-    assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]
-    found = objective(own, None, texts, BatchTeachers(teacher=teacher))
-    assert_close(found["loss"], found["loss_3"] + found["loss_2"])
-
-
 @quick
 @given(seed=seeds, form=st.sampled_from(["mse", "ranking"]))
 def test_absent_negatives_do_not_count(seed, form):
@@ -195,19 +172,6 @@ def test_absent_negatives_do_not_count(seed, form):
         assert plain.isfinite()
         if part != "score_distill" or form == "mse":  # NaN among scores has no rank
             assert_close(broken, plain)
-
-
-def test_missing_scores_do_not_count():
-    own, _, texts = drawn(4, 3)
-    scores, teachers = torch.rand(5, 2, dtype=torch.float64), TeacherInfo(scores=True)
-    scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
-    found, without = (
-        loss_of(
-            "margin_mse", "triplet", own[n:], texts[n:], teachers, scores=scores[n:]
-        )
-        for n in (0, 1)
-    )
-    assert_close(found, without)
 
 
 @quick

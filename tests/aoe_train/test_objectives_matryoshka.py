@@ -222,7 +222,7 @@ def test_each_size_has_its_own_weights():
     preset, dims, message
     cosent | (8, 4) | dims 8: this backbone's vectors have 6 numbers
     cosent | (4, 2) | dims: lacks the full size 6
-    angle | (6, 3) | dims 3: expected even sizes, as angle halves
+    angle | (6, 3) | angle: found an odd embedding size 3
     """,
 )
 def test_invalid_dims_are_refused(preset, dims, message):

@@ -9,7 +9,13 @@ from torch.autograd import grad
 from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
-from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
+from aoe_train.objectives.labelled_pairs import (
+    BatchTeachers,
+    angle_reference,
+    as_pairs,
+    cosine,
+    ranking_loss,
+)
 from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.objective_checks import (
     NO_TEACHERS,
@@ -26,7 +32,6 @@ from aoe_train.objectives.objective_settings import (
     Taus,
     Weights,
 )
-from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal, seeded
 from tests.support.shorthand import approx, parametrize, table
@@ -116,7 +121,7 @@ def test_options_and_kinds_of_data(part, options, kind, label_range, message):
 def test_margins_of_guides(kind, guide, margin, message):
     with refusal(message):
         wanted = only("contrastive", guide_margin=margin)
-        check_teacher_use(wanted, dim=8, kind=kind, teachers=TeacherInfo(guide=guide))
+        check_teacher_use(wanted, kind=kind, teachers=TeacherInfo(guide=guide))
 
 
 @table(
@@ -255,15 +260,6 @@ def test_sbert_regression_and_classification():
     assert classifier.sbert.head.weight.shape == (2, 18)
     classifier(*draw(4, "binary"))["loss"].backward()
     assert all(p.grad.abs().sum() > 0 for p in classifier.parameters())
-
-
-def test_single_is_unsupervised_simcse():
-    vectors = torch.eye(3).unsqueeze(1).expand(-1, 2, -1)
-    texts = torch.arange(3)[:, None].expand(-1, 2)
-    loss = Objective(PRESETS["simcse"], dim=3, kind="single")
-    assert loss(vectors, None, texts)["loss"].item() == approx(
-        math.log(1 + 2 * math.exp(-20)), abs=1e-7
-    )
 
 
 @parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaModel
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
-from aoe_train.settings.train_settings import LoraSettings
+from aoe_train.settings.run_settings import LoraSettings
 from pairkit.base.system.files import sha256
 from tests.aoe_train.tiny import load, read_json
 from tests.support.shorthand import (

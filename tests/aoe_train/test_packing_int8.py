@@ -101,7 +101,7 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
     with config_error("an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
     given = {"backbone": str(bert), "precision": "int8"}
-    with config_error(r"precision.*int8 is for encoding only"):
+    with config_error(r"precision.*'auto', 'fp32', 'bf16' or 'fp16'"):
         train([("a dog", "a cat", 1)], out=tmp_path / "m", **given)
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     how = {"model": bert, "out": tmp_path / "v.npy"}

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, sample_pairs, search
+from aoe_train.evaluation.gain import Gain
 from tests.aoe_train.shorthand import aoe, index
 from tests.aoe_train.tiny import WORDS, save_bert, unit
 from tests.support.shorthand import (
@@ -152,7 +153,7 @@ def test_the_gain_is_that_over_all_queries():
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
-    assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
+    assert Gain.of(gain.to_dict()).to_dict() == gain.to_dict()
     back = verdict(rows, other, one)
     assert (back.word, back.ahead.difference) == ("worse", approx(-difference))
 
@@ -274,11 +275,11 @@ HALF = firsts(50)
     r"""
     outcomes, expected
     # the best of those shown to be better
-    GOOD | better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$
+    GOOD | better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*; 98.3 %\] on all queries$
     # no better one
     EQUAL | inconclusive: C: P@1 50.00 -> 50.00 .*; none of 2 candidates is shown to be better than A$
     # a difference of minus a rounding error
-    ROUNDED | inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[.*
+    ROUNDED | inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[[-\d., ]*\] .*
     {'A': 50, 'B': 30} | worse: B: P@1 50.00 -> 30.00 .*; none of 1 candidates is shown to be better than A$
     FEW | inconclusive: B: P@1 50.00 -> 100.00 on 20 queries with different results: too few to tell; .*
     """,
@@ -316,12 +317,14 @@ def test_intervals_of_several_candidates_hold_together():
     outcomes = {"A": HALF, "B": [1] * 60 + [0] * 30 + [1] * 4 + [0] * 6}
     more = {f"C{n}": HALF for n in range(6)}
     alone, together = (
-        evaluate(data=judged_candidates(of)).gains["B"].ahead
+        evaluate(data=judged_candidates(of)).gains["B"]
         for of in (outcomes, outcomes | more)
     )
-    assert alone.difference == together.difference
-    assert together.interval.low < alone.interval.low
-    assert alone.interval.high < together.interval.high
+    assert together.to_dict()["level"] == Gain.of(together.to_dict()).level > 0.99
+    assert "level" not in alone.to_dict()
+    assert alone.ahead.difference == together.ahead.difference
+    assert together.ahead.interval.low < alone.ahead.interval.low
+    assert alone.ahead.interval.high < together.ahead.interval.high
 
 
 def test_several_equal_candidates_are_hardly_ever_better_by_chance():

@@ -13,7 +13,6 @@ from aoe_train import open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
-from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measured_recall
 from aoe_train.searching.nearest import (
     INDEX_FILE,
@@ -116,10 +115,6 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
         read_faiss(tmp_path, "hnsw", (2000, 16))
 
 
-TEXTS = ["panic when saving", "the window is red", "error E0277 when saving"]
-VECTORS = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
-
-
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == approx([0.25, 0.375, 0.125 + 0.75])
@@ -207,11 +202,11 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     for neighbours in (2, 60):
         found = []
         for queries, texts, pairs in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            monkeypatch.setattr(near_duplicates, "_BLOCK_QUERIES", queries)
-            monkeypatch.setattr(near_duplicates, "_BLOCK_TEXTS", texts)
-            monkeypatch.setattr(near_duplicates, "_BUFFERED_PAIRS", pairs)
+            monkeypatch.setattr(module, "_BLOCK_QUERIES", queries)
+            monkeypatch.setattr(module, "_BLOCK_TEXTS", texts)
+            monkeypatch.setattr(module, "_BUFFERED_PAIRS", pairs)
             for asked in (vectors, vectors[:30]):
-                compared = near_duplicates.TextComparison(
+                compared = module.TextComparison(
                     Searcher(vectors), asked, within=asked is vectors
                 )
                 similar, full = compared.similar_pairs(

@@ -281,6 +281,7 @@ def test_search_in_an_index(bert, out):
                 {'text': 'a', 'top': 0} | top
                 {'text': 'a', 'where': {'lost': 1}} | no such column
                 {'text': 'a', 'wieght': 1} | wieght
+                {'text': 'a', 'by': 'words', 'weight': 1} | no effect with by = words; leave it out
                 """,
             LONG={"text": "文" * 100_001},
         ):

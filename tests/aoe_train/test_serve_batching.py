@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import EmbeddingServer
-from aoe_train.searching.serve.batching import Batcher
-from aoe_train.searching.serve.requests import Limits
-from aoe_train.settings.prompt_settings import NamedPrompts
+from aoe_train.searching.serve.batching import Batcher, Limits
+from aoe_train.settings.train_settings import NamedPrompts
 from tests.aoe_train.test_serve import alive, connect, head, post, raw, until
 
 

@@ -20,7 +20,7 @@ from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training import step_graphs, training_run
+from aoe_train.training import step_graphs, training_arguments
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import (
     StepGraphs,
@@ -345,7 +345,7 @@ def on_cpu(captured, monkeypatch):
         longest = int(built.datasets[0].store.lengths.max())
         return StepGraphs(built.model, built.args, longest, print)
 
-    monkeypatch.setattr(training_run, "make_step_graphs", make)
+    monkeypatch.setattr(training_arguments, "make_step_graphs", make)
 
 
 def test_a_killed_run_continues_to_the_same_weights_but_for_rounding(

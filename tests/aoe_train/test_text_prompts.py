@@ -26,13 +26,13 @@ from aoe_train.model.tokens.special_tokens import (
 )
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.prompt_settings import (
+from aoe_train.settings.train_settings import (
+    EncoderSettings,
     NamedPrompts,
     Prompt,
     read_prompt,
     written_out,
 )
-from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
 from tests.support.shorthand import config_error, parametrize, table

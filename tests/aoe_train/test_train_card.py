@@ -108,8 +108,7 @@ CARDS = {
         than the positive minus a margin of 0.05 (absolute) are not negatives
         Teacher: `guide`, 16 numbers
         Its prompts: anchor `the`.
-        | score_distill | 2 | – |
-        Form of score_distill: `mse`.""",
+        | score_distill | 2 | 0.05 |""",
     ),
     "pairs, layers": (
         {"layers": [1], "settings": ["card.license=mit"], "backbone": "deep"},

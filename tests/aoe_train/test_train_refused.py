@@ -50,10 +50,6 @@ class OfVectors(TextObjective):
         return self.function(batch.vectors(model))
 
 
-async def is_async(vectors, labels):
-    return vectors.sum() * labels.sum()
-
-
 @table(
     r"""
     kind, settings, message
@@ -66,7 +62,6 @@ async def is_async(vectors, labels):
     binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
     binary | optim.scheduler=bent | transformers rejects
     binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
-    binary | run.trainer={fsdp = true} | run.trainer.fsdp.*run.shard
     binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
     binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
     binary | run.trainer={adam_beta1 = "x"} | run.trainer.optim or an option for it isn't usable
@@ -122,7 +117,6 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     objective, message
     WITHOUT_LABELS | the parameters \(vectors\), expected \(vectors
     MODULE | ForgetsLabels: found the parameters \(vectors.*\), expected
-    ASYNC | is_async: is async; expected a plain function
     BY_ROW | returned a torch.float32 tensor of shape
     CONSTANT | returned float; expected one number
     CLASS | an instance, not a class
@@ -133,7 +127,6 @@ def test_refused_arguments(kind, given, message, data, shallow, out):
     """,
     WITHOUT_LABELS=lambda vectors: vectors.sum(),
     MODULE=ForgetsLabels(),
-    ASYNC=is_async,
     BY_ROW=lambda vectors, _: vectors.sum(-1),
     CONSTANT=lambda *_: 3.0,
     CLASS=torch.nn.MSELoss,

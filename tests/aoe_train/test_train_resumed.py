@@ -1,5 +1,7 @@
 """Killed runs continue to the same weights; diverged ones are stopped and keep the last sound weights."""
 
+from shutil import copytree
+
 import pytest
 import torch
 from transformers import TrainerCallback
@@ -12,6 +14,7 @@ from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
 from tests.aoe_train.tiny import (
     POSITIVES,
     WORDS,
+    edit,
     refusal,
     same_weights,
     save_bert,
@@ -109,12 +112,12 @@ def test_killed_run_continues_to_the_same_weights(
 
 
 def test_killed_run_continues_only_with_its_own_settings(
-    sources, shallow, out, kill_at
+    sources, shallow, out, tmp_path, kill_at
 ):
-    def fit(*settings, fresh=False):
+    def fit(*settings, backbone=shallow, fresh=False):
         given = [*PAPERS.split("; "), "log.checkpoint_steps=1", *settings]
         data = sources["graded"]["data"]
-        return train(data, backbone=shallow, out=out, settings=given, fresh=fresh)
+        return train(data, backbone=backbone, out=out, settings=given, fresh=fresh)
 
     kill_at(2)
     with raises(Killed):
@@ -126,6 +129,10 @@ def test_killed_run_continues_only_with_its_own_settings(
             """):
         with refusal(message):
             fit(change)
+    changed = copytree(shallow, tmp_path / "changed")
+    edit(changed / "config.json", hidden_dropout_prob=0.3)
+    with refusal("other settings: config"):
+        fit("prompts=the ", backbone=changed)
     assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 

@@ -14,6 +14,7 @@ from transformers import TrainerCallback
 
 from aoe_train import train
 from tests.aoe_train.shorthand import stderr
+from tests.aoe_train.test_train_refused import OfVectors
 from tests.aoe_train.tiny import same_weights, write_pairs
 from tests.support.shorthand import config_error
 
@@ -79,6 +80,45 @@ def test_signal_at_the_last_step_finishes_the_run(fit, out, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(tmp_path / "interrupted", Signals(signal.SIGINT, 6))
     assert same_weights(out, tmp_path / "interrupted")
+
+
+class Writing(OfVectors):
+    """Send two signals while the first model is written."""
+
+    signals = (signal.SIGINT, signal.SIGINT)
+
+    def save(self, folder):
+        for kind in self.signals:
+            os.kill(os.getpid(), kind)
+
+
+def test_a_run_that_is_interrupted_while_it_is_written_needs_no_more_training(
+    shallow, tmp_path, capsys
+):
+    def fit(out, *callbacks):
+        data = write_pairs(tmp_path / "train.tsv", 90, 0)
+        objective = Writing(lambda vectors: vectors.square().mean())
+        return train(
+            data,
+            backbone=shallow,
+            out=out,
+            objective=objective,
+            batch_size=16,
+            settings={"optim.average": 0.9, "optim.interpolate": 0.5},
+            callbacks=callbacks,
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    Writing.signals = ()
+    resumed = fit(tmp_path / "m", Signals(signal.SIGTERM, 1))  # would stop a training
+    assert f"continuing after step {resumed.steps}" in stderr(capsys)
+    whole = fit(tmp_path / "whole")
+    assert resumed.history == whole.history
+    assert resumed.seconds > 0
+    assert same_weights(tmp_path / "m", tmp_path / "whole")
+    assert not (tmp_path / "m.work").exists()
 
 
 def test_ignored_signals_stop_nothing(fit, out):

@@ -155,9 +155,9 @@ def test_vectors_from_a_file(shallow, tmp_path):
     {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
     {'text': ['a'], 'vector': [[[1.0], [2.0]]]} | vector has no lists of numbers
     EMPTY | vector has no lists of numbers
-    {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
-    {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has NaN, infinity or null
-    {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has NaN, infinity or null
+    {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers, .*; expected 2
+    {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has .* NaN, infinity or null
+    {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has .* null
     {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
     """,
     EMPTY=pl.DataFrame(schema={"text": pl.String, "vector": pl.List(pl.Float32)}),
@@ -175,7 +175,6 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     settings, message
     objective.weights.embed_distill=1 | embed_distill: needs a teacher
     teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
-    teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
     guide.model=TEACHER; preset=cosent | has in-batch negatives to filter
     guide.model=DOT | compared by dot; expected a model with cosine
     guide.model=RERANKER | is a classifier or reranker, .*teacher_scores=
@@ -227,7 +226,7 @@ def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(
     [{}] | found the columns anchor, positive; expected teacher_scores
     [{'positive': 'x', 'teacher_scores': 1}] | has no score for 1 training pairs, .* 'a' and 'b'
     [{'teacher_scores': [1, 2]}] | :1: found 2 scores for 1 pairs
-    [{'teacher_scores': 'high'}] | :1: teacher_scores is not a number
+    [{'teacher_scores': 'high'}] | :1: the score is not a number
     [{'teacher_scores': 1}, {'teacher_scores': 2}] | :2: 'a' and 'b' have the scores 1 and 2; keep one
     [] | none.jsonl': no such file
     """,

@@ -25,10 +25,10 @@ from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.load import load
-from aoe_train.training.loss_log import (
-    CollapseCheck,
+from aoe_train.training.monitoring import (
     Diverged,
     LossLog,
+    collapse_problem,
     gradient_problem,
     sample_texts,
     spread,
@@ -162,10 +162,9 @@ def check_sign(found, sign):
     nan | 0.0 | None
     """,
 )
-def test_collapse_check(before, now, sign):
+def test_collapse(before, now, sign):
     texts = sample_texts([["a", "b"], ["c", "a"]])
-    check = CollapseCheck(lambda texts: np.eye(len(texts)), texts, before)
-    check_sign(check.problem(now), sign)
+    check_sign(collapse_problem(before, now, len(texts)), sign)
 
 
 @table(

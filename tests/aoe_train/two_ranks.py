@@ -21,17 +21,17 @@ from aoe_train.training.checkpoints import (
     optimiser_state,
     restore_weights,
 )
-from aoe_train.training.loss_log import LossLog
+from aoe_train.training.monitoring import LossLog
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.processes import (
     copy_weights,
     exit_cleanly,
     gather_weights,
     leave_group,
+    run_on_main,
     shard,
     trained_weights,
     unshard,
-    unsharded_root,
 )
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import data_error
@@ -177,8 +177,8 @@ def check_sharding(alone):
         assert_close(gather(trained_weights(shared)), weights, rtol=0, atol=0)
     check_optimiser(shared)
     # A part by itself, as dev data are scored.
-    with torch.inference_mode(), unsharded_root(shared):
-        vectors = shared.text_model(**text_batch(9))
+    with torch.inference_mode():
+        vectors = run_on_main(shared, lambda: shared.text_model(**text_batch(9)))
     unshard(shared)
     assert not any(isinstance(weight, DTensor) for weight in shared.parameters())
     found = flat(dict(shared.named_parameters()))

@@ -55,6 +55,7 @@ def run(place, *arguments, code=0, cache="cache"):
 
 
 def test_json_output_is_one_object_and_reproducible(place):
+    cache = "cache-of-two"
     flags = [
         "--model",
         "bert",
@@ -66,9 +67,8 @@ def test_json_output_is_one_object_and_reproducible(place):
         "200",
         "--json",
     ]
-    cache = "cache-of-two"
-    files = ("--out", "told.json", "--markdown", "told.md")
-    done = run(place, *flags, *files, "--against", "wide", cache=cache)
+    more = ["--out", "told.json", "--markdown", "told.md", "--against", "wide"]
+    done = run(place, *flags, *more, cache=cache)
     assert len(done.out.splitlines()) == 1
     (figures,) = done.result.values()
     assert list(done.result) == ["STS-B"]
@@ -92,17 +92,8 @@ def test_columns_by_number_for_a_file_without_header(place):
     (place / "bare.tsv").write_text(
         "1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n"
     )
-    flags = (
-        "--model",
-        "bert",
-        "--suite",
-        "binary",
-        "--data",
-        "bare.tsv",
-        "--resamples",
-        "0",
-    )
-    done = run(place, *flags, "--columns", "2,3,1")
+    flags = "--model bert --suite binary --data bare.tsv --resamples 0 --columns 2,3,1"
+    done = run(place, *flags.split())
     assert (
         "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label"
         in done.err
@@ -128,13 +119,9 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     assert {*best["over"]} == {"BM25", "bert"}
     assert {*found["wide + BM25"]["over"]} == {"BM25", "wide", "bert + BM25"}
     assert best["recall@20"] >= found["bert"]["recall@20"]
-    by_length = [
-        part["n"] for name, part in best["subsets"].items() if name.endswith("tokens")
-    ]
-    by_age = [
-        part["n"] for name, part in best["subsets"].items() if name.endswith("days")
-    ]
-    assert sum(by_length) == sum(by_age) == best["n"]
+    for kind in ("tokens", "days"):
+        parts = [name for name in best["subsets"] if name.endswith(kind)]
+        assert sum(best["subsets"][name]["n"] for name in parts) == best["n"]
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
@@ -164,14 +151,14 @@ def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments
 
 
 def test_several_models_in_one_table(place):
-    flags = ["--data-dir", "data", "--resamples", "100"]
-    both = ["--model", "bert", "--model", "wide", *flags]
+    flags = ["--model", "wide", "--data-dir", "data", "--resamples", "100"]
+    both = ["--model", "bert", *flags]
     told = run(place, *both, "--json").result
     assert {name: list(tasks) for name, tasks in told.items()} == {
         "bert": ["STS-B"],
         "wide": ["STS-B"],
     }
-    alone = run(place, "--model", "wide", *flags, "--json").result
+    alone = run(place, *flags, "--json").result
     assert told["wide"] == alone
     shown = run(place, *both).out
     assert "STS-B, spearman" in shown

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import gis_builder
-from gis_builder.crawling.github.exchange import Exchange, Raw
+from gis_builder.crawling.github.exchange import Exchange, classify
 from pairkit import PairkitError
 from tests.support.github.faults import FaultPlan
 from tests.support.github.service import Options, Request, Service
@@ -112,7 +112,7 @@ def patched_exchange(respond):
     """Let this function respond to every request."""
 
     def send(exchange, _session, body):
-        return Raw(*respond("POST", exchange._url, body))
+        return classify(*respond("POST", exchange._url, body))
 
     return patch.object(Exchange, "_send", send)
 
@@ -153,17 +153,12 @@ _ODD = (
     False,
     0,
     -1,
-    1,
-    2**31,
     2**63,
     2**64,
     10**400,
-    0.5,
-    1e308,
     -(2**63) - 1,
     "",
     "x",
-    " ",
     "\x00",
     "\ud800",
     "a\udc00b",
@@ -175,29 +170,18 @@ _ODD = (
     "0000-00-00T00:00:00Z",
     "0001-01-01T00:00:00Z",
     "9999-12-31T23:59:59-23:59",
-    "2020-01-01",
-    "2020-01-01T00:00:00",
     "2020-01-01T00:00:00+14:00",
-    "now",
     "http://[",
-    "//evil",
     "a/b",
     "CLOSED",
-    "open",
     "Issue",
     "PullRequest",
-    "ghost",
     "../..",
     "NOT_FOUND",
     "RATE_LIMITED",
-    "INTERNAL",
     [],
     {},
     [None],
-    [[]],
-    {"": None},
-    [5],
-    {"path": 5},
     {"nodes": None},
     {"nodes": [None]},
 )
@@ -222,28 +206,7 @@ _ODD_ERRORS = (
     ),
     *([{"type": kind, "message": "m"}] for kind in ("RATE_LIMITED", "TIMEOUT", "X")),
 )
-_STATUS = (
-    200,
-    201,
-    202,
-    204,
-    206,
-    301,
-    302,
-    304,
-    307,
-    308,
-    400,
-    401,
-    403,
-    404,
-    410,
-    418,
-    422,
-    429,
-    451,
-)
-_STATUS += (500, 502, 503, 504, 599, 999)
+_STATUS = (200, 204, 301, 304, 400, 401, 403, 404, 429, 451, 500, 502, 503, 599, 999)
 
 
 class Changer:

@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.crawling.github.fetch import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,

@@ -1,12 +1,14 @@
-"""Responses are classified correctly, and no response raises an exception."""
+"""Responses are classified correctly; nodes that a real server may send and the test server does not."""
 
 import json
 from dataclasses import asdict
 
-from gis_builder.crawling.github.responses import classify, requested_wait_s
-from gis_builder.store import RateLimit
-from gis_builder.store.decoding import convert
-from tests.support.shorthand import each_line, parametrize
+from gis_builder.crawling.github.exchange import classify, requested_wait_s
+from gis_builder.crawling.github.nodes import IssueNode, parse_issue, parse_thread
+from gis_builder.store import IssueRef, RateLimit
+from gis_builder.store.decoding import Malformed, convert
+from pairkit import BadReply
+from tests.support.shorthand import each_line, parametrize, raises
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -24,7 +26,7 @@ SPENT = {
         # kind | seconds to wait | status | headers | body
         ok |  | 200 |  | {"data": {"a": 1}}
         partial |  | 200 |  | {"data": {"a": null, "b": 1}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
-        not_found |  | 200 |  | {"data": {"a": null}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
+        bad_reply |  | 200 |  | {"data": {"a": null}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
         forbidden |  | 200 |  | {"data": null, "errors": [{"type": "FORBIDDEN"}]}
         rate_limited | 90 | 200 | spent | {"data": null, "errors": [{"type": "RATE_LIMITED"}]}
         rate_limited |  | 200 |  | {"data": {"a": 1}, "errors": [{"type": "RATE_LIMIT"}]}
@@ -42,8 +44,7 @@ SPENT = {
         rate_limited |  | 403 |  | {"message": "You have triggered an abuse detection mechanism"}
         forbidden |  | 403 |  | {"message": "Resource not accessible by personal access token"}
         rate_limited |  | 429 |  |
-        not_found |  | 404 |  | {"message": "Not Found"}
-        not_found |  | 410 |  | {"message": "This issue was deleted"}
+        bad_reply |  | 404 |  | {"message": "Not Found"}
         too_heavy |  | 502 |  | <html><h1>502 Bad Gateway</h1></html>
         too_heavy |  | 504 |  |
         transient | 5 | 503 | {"retry-after": "5"} |
@@ -100,3 +101,79 @@ def test_waits_use_the_clock_of_the_server():
         "\ud800",
     ):
         assert requested_wait_s({"retry-after": nonsense, "date": NOON}) is None
+
+
+HOME = {"nameWithOwner": "acme/rocket"}
+DAY = "2020-01-02T00:00:00Z"
+
+
+def connection(*nodes, total=None, before=None):
+    page = {"hasPreviousPage": before is not None, "startCursor": before}
+    return {
+        "totalCount": len(nodes) if total is None else total,
+        "pageInfo": page,
+        "nodes": list(nodes),
+    }
+
+
+def fields(**changes):
+    texts = {
+        "title": "Crash",
+        "body": "It \x00 does\r\n",
+        "state": "CLOSED",
+        "stateReason": "NOT_PLANNED",
+    }
+    author = {
+        "author": {"__typename": "Bot", "login": "helper"},
+        "authorAssociation": "NONE",
+    }
+    times = dict.fromkeys(("createdAt", "updatedAt", "closedAt"), DAY)
+    lists = dict.fromkeys(("comments", "events", "labels"), connection())
+    return (
+        {"__typename": "Issue", "number": 4, "repository": HOME}
+        | texts
+        | author
+        | times
+        | lists
+        | changes
+    )
+
+
+def node(**changes):
+    return convert(fields(**changes), IssueNode)
+
+
+def test_the_target_of_a_mark_may_be_a_pull_request():
+    target = {
+        "__typename": "PullRequest",
+        "number": 9,
+        "repository": {"nameWithOwner": "acme/fuel"},
+    }
+    mark = {
+        "__typename": "MarkedAsDuplicateEvent",
+        "createdAt": DAY,
+        "actor": None,
+        "canonical": target,
+    }
+    thread, _ = parse_thread(node(events=connection(mark)))
+    (event,) = thread.events
+    assert (event.target, event.target_is_pull, event.actor) == (
+        IssueRef("acme/fuel", 9),
+        True,
+        None,
+    )
+
+
+def test_invalid_nodes_are_named():
+    for field in ("title", "author", "state", "repository", "authorAssociation"):
+        with raises(Malformed, match=field):
+            convert(
+                {name: value for name, value in fields().items() if name != field},
+                IssueNode,
+            )
+    with raises(BadReply, match=r"acme/rocket#4: .*\(comments or events are missing"):
+        parse_thread(node(comments=None))
+    with raises(BadReply, match=r"acme/rocket#4: .*a time outside the years"):
+        parse_issue(node(createdAt="0001-01-01T00:00:00Z"))
+    with raises(BadReply, match=r"acme/rocket#4: .*without a time"):
+        parse_thread(node(events=connection({"__typename": "ClosedEvent"})))

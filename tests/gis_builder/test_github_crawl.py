@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import gis_builder
 import pairkit
-from gis_builder.crawling.github import sweep
-from gis_builder.crawling.github.check import recheck
-from gis_builder.crawling.github.client import HttpReply
+from gis_builder.crawling.github import repositories
+from gis_builder.crawling.github.client import Crawl, HttpReply
+from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.fetch import Fetcher
-from gis_builder.crawling.github.fetch_batches import Crawl
-from gis_builder.crawling.github.responses import GraphQLError
+from gis_builder.crawling.github.repositories import recheck
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef
 from pairkit import AuthError, RateLimited, RemoteError
@@ -30,7 +29,7 @@ from .crawl_world import (
     is_pull,
     station_rows,
 )
-from .working_folder import contents, stored
+from .working_folder import contents, imported, stored, verdicts
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
 QUARRY = "quarryhq/quarry"
@@ -66,7 +65,8 @@ def test_each_repository_has_its_own_outcome(tiny, work):
         "acme/nowhere",
     ]
     before = tiny.stats.points
-    rows = crawled(tiny, work, names, strategy="all").repositories
+    done = crawled(tiny, work, names, strategy="all")
+    rows = done.repositories
     outcomes = ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
     assert [row.outcome for row in rows] == outcomes
     assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
@@ -75,6 +75,7 @@ def test_each_repository_has_its_own_outcome(tiny, work):
     # The schema, the look-up, one page and two top-ups (not repeated for the second name), fuel#1 and #8.
     assert tiny.stats.points - before == 8
     assert threads(work) == [1, 2, 4, 5, 6, 9]
+    assert done.to_dict()["issues"] == 6  # not for each of its names
     assert contents(work)["missing"] == [(ROCKET, 8, "transferred", "acme/fuel#2")]
     assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [
         (1, 0)
@@ -242,26 +243,37 @@ def test_issues_opened_during_an_update_do_not_count_as_gone(
         now = recheck(crawl, name)
         return replace(now, max_number=LAST, issue_count=now.issue_count - 1)
 
-    monkeypatch.setattr(sweep, "recheck", before_it_was_opened)
+    monkeypatch.setattr(repositories, "recheck", before_it_was_opened)
     with serve(tmp_path / "later") as later:
         ((_, warning),) = crawled(later, work, update=True).status.warnings
     assert warning.startswith("update: 1 stored issues no longer exist")  # the last one
 
 
-def test_an_update_of_a_renamed_repository_starts_anew(tmp_path, work):
-    former, name = "acme/boat", "acme/ship"
-    write_tracker(tmp_path / "old", former, issues=[issue(former, 1)])
-    renamed = {"previous_names": [former]}
-    write_tracker(tmp_path / "new", name, renamed, issues=[issue(name, 1)])
-    with serve(tmp_path / "old") as old:
-        crawled(old, work, former, strategy="all")
-    with serve(tmp_path / "new") as new:
-        said = "acme/boat: now acme/ship.*: run the same command again"
-        with raises(gis_builder.IncompleteCrawlError, match=said):
-            crawled(new, work, former, update=True)
-        (row,) = crawled(new, work, former, update=True).repositories
-    assert row.full_name == name
-    assert threads(work) == [1, 1]
+@parametrize(
+    "first, later", [("import", "import"), ("import", "update"), ("crawl", "update")]
+)
+def test_a_repository_that_is_renamed_twice(tmp_path, work, first, later):
+    """It keeps its issues, and references may have a former name."""
+    names = ["acme/boat", "acme/ship", "acme/vessel"]
+    for count, name in enumerate(names):
+        dump = tmp_path / str(count)
+        issues = [issue(name, 1), issue(name, 2, **closed("max", 9))]
+        remark = comment(name, 2, 1, "Duplicate of acme/ship#1", day=9)
+        info = {"previous_names": names[:count]}
+        write_tracker(dump, name, info, issues=issues, comments=[remark])
+        way = later if count else first
+        if way == "import":
+            imported(dump, work)
+            continue
+        update = {"strategy": "all", "update": way == "update"}
+        # It fails after the new name was stored.
+        lost = FaultPlan(rules=(Rule(kind="truncated", at=(3,)),))
+        with serve(dump, faults=lost) as server:
+            with raises(gis_builder.IncompleteCrawlError):
+                crawled(server, work, names[0], attempts=1, **update)
+            crawled(server, work, names[0], **update)
+    assert [row[:2] for row in contents(work)["issues"]] == [(name, 1), (name, 2)]
+    assert verdicts(work)[f"{name}#2"][:2] == ("duplicate", [f"{name}#1"])
 
 
 def test_each_skipped_issue_has_a_warning(station, work, monkeypatch):
@@ -503,11 +515,10 @@ def test_no_wait_after_the_last_attempt():
 def canned_crawl(reply):
     """A crawl that gets this reply to each of two attempts, and its waits."""
     waits = []
-    client = SimpleNamespace(back_off=lambda failures, _: waits.append(failures))
     crawl = SimpleNamespace(
         settings=CrawlSettings(attempts=2),
         queries=SimpleNamespace(issues=list, repositories=list),
-        client=client,
+        back_off=lambda failures, _: waits.append(failures),
         ask=lambda _size, refs, _query: (reply, len(refs)),
     )
     return crawl, waits

@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec.json import Decoder
 
 import gis_builder
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub, find_tokens
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.client import Client
+from gis_builder.crawling.github.client import Crawl
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings import CrawlSettings
 from gis_builder.store import Store
@@ -255,9 +256,8 @@ def test_no_error_output_or_store_contains_the_token(
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
     with (
         Store.open(tmp_path / "store.sqlite", create=True) as store,
-        GitHub(
-            settings, tokens, store, lambda event: messages.append(repr(event))
-        ) as github,
+        RunDisplay(lambda progress: messages.append(repr(progress))) as show,
+        GitHub(settings, tokens, store, show) as github,
         raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
@@ -289,6 +289,8 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     with raises(AuthError):
         settings = CrawlSettings(api_url=f"{hostile}/401")
         token = Token(SECRET, hostile)
-        Client(settings, token, threading.Event(), lambda _: None).ask(VIEWER)
+        Crawl(
+            settings, token, None, threading.Event(), RunDisplay(progress=False)
+        ).send(VIEWER)
     (token,) = HEARD
     assert token == f"Bearer {SECRET}"

@@ -149,6 +149,7 @@ TABLES = [
     [
         *((f"{HOME}/repo.json", content, "repo.json: ") for content in REPO_FILES),
         *((f"{HOME}/{stem}.jsonl", row, f"{stem}.jsonl:1: ") for stem, row in LINES),
+        (f"{HOME}/issues.jsonl", "", f"({HOME}: empty (no issues)); save"),
         *(
             ("issues.jsonl", issue(HOME, 1) | fields, message)
             for fields, message in ISSUES_LINES

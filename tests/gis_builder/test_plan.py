@@ -1,4 +1,4 @@
-"""Look-ups of repositories, and estimated costs of crawls, compared with manual results and the server."""
+"""Look-ups of repositories, estimated costs, compared with manual results and the server, and the status of crawls."""
 
 import json
 import shlex
@@ -7,9 +7,17 @@ import gis_builder
 from pairkit import ConfigError, RemoteError
 from tests.contract.conftest import environment, run_here
 from tests.support.github import serve
-from tests.support.shorthand import SAMPLE, approx, config_error, parametrize, raises
+from tests.support.shorthand import (
+    SAMPLE,
+    approx,
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+)
 
-from .crawl_world import serving
+from .crawl_world import STATION, crawled, serving
+from .working_folder import stored
 
 NAMES = sorted(
     f"{path.parent.parent.name}/{path.parent.name}"
@@ -99,19 +107,11 @@ def test_only_missing_repositories_are_an_error(tiny, work):
         lambda: gis_builder.crawl(names, work, update=True, **access),
     ):
         with config_error(
-            r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
+            r"7 repositories not found \(no such repository.*gone-2 and 4 more\); check"
         ):
             run()
-
-
-def test_many_missing_repositories_share_a_line(tiny):
-    names = ["acme/rocket", *(f"acme/gone-{n}" for n in range(55))]
-    planned = gis_builder.plan(names, api_url=tiny.url, **ACCESS)
-    assert "55 repositories not found (no such repository" in repr(planned)
-    assert ": acme/gone-0, acme/gone-1, acme/gone-2 and 52 more" in repr(planned)
-    assert "acme/rocket" in planned._repr_html_()
-    one = gis_builder.plan(names[:2], api_url=tiny.url, **ACCESS)
-    assert "acme/gone-0: not found (no such repository" in repr(one)
+    with data_error("contains no issues; run `gis import`"):
+        gis_builder.detect(work)
 
 
 LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
@@ -183,3 +183,45 @@ def test_a_private_repository_that_is_wanted(answers):
 def test_refused_look_ups(answers, error, detail):
     with raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
         look_up(*answers, attempts=2)
+
+
+@parametrize(
+    "strategy, expected",
+    [
+        ("search", "searching, reading threads, completing threads"),
+        ("all", "sweeping, completing threads"),
+    ],
+)
+def test_stages_of_a_crawl(station, tmp_path, strategy, expected):
+    work, seen = tmp_path / "work", []
+
+    def look(_):
+        seen.append(gis_builder.status(work))
+
+    done = crawled(
+        station, work, [STATION, "acme/nowhere"], strategy=strategy, progress=look
+    )
+    at = {
+        status.repositories[1].stage: status
+        for status in seen
+        if len(status.repositories) == 2
+    }
+    assert at.keys() >= {*expected.split(", ")}
+    running = at[expected.partition(",")[0]]
+    assert 0 < running.repositories[1].progress < 1
+    assert (running.eta_s or 0) > 0
+    assert " min left at this speed, for one token" in repr(running)
+    assert running.left > 0
+    (missing, repo) = done.status.repositories
+    assert (missing.stage, repo.stage, repo.progress, done.status.eta_s) == (
+        "not found",
+        "done",
+        1.0,
+        0.0,
+    )
+    (comments,) = stored(work, "SELECT count(*) FROM comments")
+    result = done.to_dict()
+    assert (result["comments"], result["repositories"]) == (comments, 2)
+    assert result["outcomes"] == {"not_found": 1, "ok": 1}
+    assert result["issues"] == done.status.to_dict()["repositories"][1]["issues"]
+    assert "no such repository" in " ".join(repr(done).split())

@@ -10,7 +10,7 @@ import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import data_error, parametrize, table
+from tests.support.shorthand import config_error, data_error, parametrize, table
 
 from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
@@ -138,22 +138,27 @@ def test_outcomes_kinds_and_former_names(tiny_dump, work):
 
 
 def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
-    """Also one that ended at a damaged line, whose threads are incomplete."""
+    """Also one that ended at a damaged line, which leaves no store."""
     saved = Path(shutil.copytree(tiny_dump, tmp_path / "saved"))
     events = saved / ROCKET / "events.jsonl"
     whole = events.read_text()
     events.write_text(whole + "{\n")
     with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
-    with data_error("contains no issues"):
-        gis_builder.detect(work)
-    assert stored(work, "SELECT * FROM repos") == []
-    assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
+    for use in (gis_builder.status, gis_builder.detect):
+        with config_error("no such store; run `gis import`"):
+            use(work)
     events.write_text(whole)
     imported(saved, work)
     once = contents(work)
     imported(saved, tmp_path / "other")
     assert contents(tmp_path / "other") == once
+    events.write_text(whole + "{\n")
+    with data_error(r"events\.jsonl:11: "):
+        imported(saved, work)
+    with data_error("the last import was stopped; run it again"):
+        gis_builder.detect(work)
+    events.write_text(whole)
     imported(saved, work)
     assert contents(work) == once
 

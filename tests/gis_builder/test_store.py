@@ -10,7 +10,7 @@ import pytest
 
 import gis_builder
 from gis_builder.api.common_options import read_repos
-from gis_builder.store import Page, Store
+from gis_builder.store import Page, Store, StoredThread
 from gis_builder.store.issue_records import Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
@@ -43,7 +43,7 @@ def an_issue(number, **changes):
 
 def test_reading_uses_a_snapshot(store):
     store.save(Page(threads=[Thread(an_issue(n)) for n in range(1, 4)]))
-    reader = store.threads(REPO)
+    reader = map(StoredThread.read, store.stored_threads(REPO))
     first = next(reader)
     store.save(Page(threads=[Thread(an_issue(n, title="newer")) for n in range(1, 6)]))
     assert [first.issue.number, *(t.issue.number for t in reader)] == [1, 2, 3]

@@ -162,15 +162,6 @@ def test_other_files_are_refused_by_name(tmp_path, work, name, message, content)
         imported(save(tmp_path, name, content), work)
 
 
-def test_a_ticket_of_another_file_is_not_replaced(tmp_path):
-    for name, year in (("a.csv", 2024), ("b.csv", 2023)):
-        save(tmp_path / "saved", name, f"id,title,created_at\n1,a,{year}-01-01\n")
-    with data_error(
-        r"b\.csv: ticket 1 already has another time of creation, in a\.csv"
-    ):
-        imported(tmp_path / "saved", tmp_path / "work")
-
-
 def test_links_that_are_not_used_and_remarks_without_a_time(tmp_path):
     """GitLab's id in its database is reported; a remark has the time of the ticket."""
     folder, work = tmp_path / "saved", tmp_path / "work"

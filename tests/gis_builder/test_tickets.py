@@ -588,12 +588,3 @@ def test_states_and_resolutions(root, work):
     assert stored(work, "SELECT DISTINCT body FROM issues") == ["<p> is bad"]
     found = stored(work, "SELECT state FROM issues ORDER BY number")
     assert found == [expected for expected, _ in rows]
-
-
-def test_after_an_import_without_issues_nothing_is_detected_or_paired(root, work):
-    write_tracker(root, "o/r")
-    with data_error(r"contains no issue \(o/r: no issues\); save"):
-        imported(root, work)
-    for step in (gis_builder.detect, gis_builder.pair):
-        with data_error("contains no issues; run `gis import`"):
-            step(work)

@@ -19,7 +19,7 @@ def short_waits(monkeypatch):
 @pytest.fixture
 def small_shards(monkeypatch):
     """Write files of 12 rows."""
-    monkeypatch.setattr("llm_labeler.dataset.label_card.SHARD_ROWS", 12)
+    monkeypatch.setattr("llm_labeler.dataset.dataset_rows.SHARD_ROWS", 12)
 
 
 @pytest.fixture

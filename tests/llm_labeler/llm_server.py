@@ -27,20 +27,17 @@ def an_ask(number=1, *, schema=None, llm="llama"):
     return Ask(key, (Message("user", prompt),), schema, text, 3)
 
 
-def settings(base_url, **fields):
-    entry = {
-        "kind": "openai_compatible",
-        "model": "emulated",
-        "base_url": base_url,
-        "timeout_s": 5.0,
-    }
-    # A key is sent to this machine only if its variable is named.
-    named = KEYS.get(str(fields.get("kind")))
-    return LlmSettings(**(entry | {"api_key_env": named} | fields))
+def entry(base_url, **fields):
+    """The entry of an LLM on this server."""
+    return {"kind": "server", "model": "emulated", "base_url": base_url, **fields}
 
 
 def provider(base_url, *, name="llama", **fields):
-    return ServerProvider(name, settings(base_url, **fields), environ=ENVIRON)
+    # A key is sent to this machine only if its variable is named.
+    named = KEYS.get(str(fields.get("kind")))
+    given = {"api_key_env": named, "timeout_s": 5.0, **fields}
+    settings = LlmSettings(**entry(base_url, **given))
+    return ServerProvider(name, settings, environ=ENVIRON)
 
 
 def as_anthropic(base_url, monkeypatch):
@@ -79,6 +76,17 @@ def reply_of(asked, ask=None):
 
 def check(asked):
     finished(asked, asked.check())
+
+
+def answering(respond):
+    """A server that responds to questions with `respond(body)`."""
+    return serve(
+        Options(
+            respond=lambda path, body: (
+                None if path.endswith("models") else respond(body)
+            )
+        )
+    )
 
 
 @contextmanager

@@ -155,3 +155,8 @@ async def ask_in(
         progress=progress,
         **options,
     )
+
+
+def asked(*arguments, **options):
+    """The outcome of `ask_in`, in virtual time."""
+    return run(ask_in(*arguments, **options))

@@ -181,7 +181,8 @@ class Answering:
     ],
 )  # fmt: skip
 def test_llms_by_name_function_and_entry(llms, models):
-    plan = llm_labeler.plan(TEXTS, llm=llms)
+    names = ",".join(models)
+    plan = llm_labeler.plan(TEXTS, llm=llms, judges=names)
     assert {estimate.llm: estimate.model for estimate in plan.estimates} == models
     ensemble = llm_labeler.plan(TEXTS, llm="ensemble").estimates
     assert [estimate.llm for estimate in ensemble] == ["chatgpt", "llama", "chatglm"]
@@ -210,11 +211,25 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
     assert three.positives == 6
 
 
+def test_llms_of_the_settings(out):
+    settings = {"llms": "wordnet"}
+    made = llm_labeler.generate(["The light is red."], out=out, settings=settings)
+    assert [*made.statistics["llms"]] == ["wordnet"]
+    with config_error("no LLM is named; give llm="):
+        llm_labeler.generate(["The light is red."], out=out)
+
+
 QUIET = {"llm": "wordnet"}
 ARGUMENTS = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
     ({"llm": [answer, answer]}, "two LLMs are called answer"),
     ({"llm": answer, "judges": {"answer": str}}, "two LLMs are called answer"),
+    ({"llm": "chatgpt", "judges": {"chatgpt": answer}}, "two LLMs are called chatgpt"),
+    ({"llm": "ensemble", "judges": {"llama": answer}}, "two LLMs are called llama"),
+    (
+        {"llm": answer, "settings": ["llm.answer.kind=openai"]},
+        "two LLMs are called answer",
+    ),
     ({"llm": [3]}, "'int' is int; expected a function"),
     ({"llm": {"a b": answer}}, "'a b' is not a name"),
     ({"llm": "a,,b"}, "expected NAME or NAME,NAME"),

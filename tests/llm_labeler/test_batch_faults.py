@@ -5,12 +5,14 @@ from pairkit import AuthError
 from tests.support.llm import Faults, Options, serve
 from tests.support.shorthand import config_error, parametrize, raises
 
+from .llm_server import entry
+
 TEXTS = [f"Patient {number} is fine." for number in range(60)]
 
 
 def batch(server, out, texts=TEXTS[:20], **fields):
     """One question about each text; the first one is asked directly."""
-    llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url, **fields}
+    llm = entry(server.base_url, **{"kind": "openai"} | fields)
     given = {"polarity": "positive", "keep_going": True, "fresh": True}
     return llm_labeler.generate(texts, llm={"llama": llm}, out=out, batch=True, **given)
 

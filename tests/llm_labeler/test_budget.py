@@ -32,8 +32,7 @@ from .scripted_provider import (
     an_ask,
     answer_at_once,
     answers_in,
-    ask_in,
-    run,
+    asked,
 )
 
 
@@ -258,8 +257,8 @@ def check(store, draw):
         max_tokens=draw.choice([None, draw.randint(0, 20_000)]),
         max_requests=draw.choice([None, draw.randint(0, 80)]),
     )
-    outcome = run(
-        ask_in(store, *(server.provider for server in servers), count=40, budget=budget)
+    outcome = asked(
+        store, *(server.provider for server in servers), count=40, budget=budget
     )
     limits = [
         None if x is None else Fraction(str(x))
@@ -315,11 +314,7 @@ def test_bounds_stay_raised_in_the_next_session(store):
         return LlmReply("x", usage=TokenUsage(500, 100))
 
     for _ in range(6):
-        run(
-            ask_in(
-                store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200)
-            )
-        )
+        asked(store, Scripted(dear), count=50, budget=BudgetSettings(max_tokens=3200))
     assert store.spent().tokens == 5 * 600
 
 
@@ -338,9 +333,7 @@ def test_a_question_beyond_the_budget_does_not_stop_smaller_ones(store):
     provider = Scripted(
         bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND
     )
-    outcome = run(
-        ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000))
-    )
+    outcome = asked(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000))
     assert (outcome.done, outcome.stopped_by) == (29, "max_tokens")
 
 
@@ -354,7 +347,7 @@ def test_a_spent_budget_stops_reading_questions(store):
             yield an_ask(number, llm)
 
     provider = Scripted(answer_at_once, concurrency=2)
-    run(ask_in(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0)))
+    asked(store, provider, questions=stream, budget=BudgetSettings(max_tokens=0))
     assert not provider.asked
     assert pulled < 3000
 
@@ -374,7 +367,7 @@ class Dying(Scripted):
 def test_reservations_of_a_failed_llm_are_freed(store):
     dead, alive = Dying(name="dead"), Scripted(name="alive", latency_s=1.0)
     budget = BudgetSettings(max_tokens=2000)
-    outcome = run(ask_in(store, dead, alive, count=40, budget=budget, keep_going=True))
+    outcome = asked(store, dead, alive, count=40, budget=budget, keep_going=True)
     assert isinstance(outcome.problems["dead"], AuthError)
     assert outcome.stopped_by == "max_tokens"
     assert outcome.spent == store.spent()  # the cancelled call counts at its bound

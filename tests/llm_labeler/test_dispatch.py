@@ -17,6 +17,7 @@ from .scripted_provider import (
     answer_at_once,
     answers_in,
     ask_in,
+    asked,
     fails,
     run,
 )
@@ -31,7 +32,7 @@ def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store):
         Scripted(name="quick", latency_s=0.1),
         Scripted(name="slow", latency_s=100.0),
     )
-    outcome = run(ask_in(store, quick, slow, count=40))
+    outcome = asked(store, quick, slow, count=40)
     assert quick.starts[-1] < 2
     assert slow.starts[-1] > 800
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (
@@ -40,9 +41,9 @@ def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store):
         0,
         None,
     )
-    asked = [an_ask(number, llm) for llm in ("quick", "slow") for number in range(40)]
+    asks = [an_ask(number, llm) for llm in ("quick", "slow") for number in range(40)]
     assert {a.key: a.reply.raw for a in answers_in(store)} == {
-        a.key: f"answer to {a.text}" for a in asked
+        a.key: f"answer to {a.text}" for a in asks
     }
     assert {(a.reply.usage, a.cost, a.estimated) for a in answers_in(store)} == {
         (ACTUAL, 0.00012, False)
@@ -55,7 +56,7 @@ def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store):
 def test_retries_back_off(store):
     script = fails(CallFailed("timeout", ""), lambda ask, attempt: attempt < 6)
     provider = Scripted(script, attempts=6)
-    assert run(ask_in(store, provider, count=1)).done == 1
+    assert asked(store, provider, count=1).done == 1
     gaps = [
         late - early
         for early, late in zip(provider.starts, provider.starts[1:], strict=False)
@@ -66,7 +67,7 @@ def test_retries_back_off(store):
     )
     busy = CallFailed("server_error", "503", retry_after_s=40)
     patient = Scripted(fails(busy, lambda ask, attempt: attempt == 1), name="patient")
-    run(ask_in(store, patient, count=1))
+    asked(store, patient, count=1)
     assert patient.starts == [0, 40]
 
 
@@ -76,7 +77,7 @@ def test_a_waiting_retry_blocks_no_calls(store):
         lambda ask, attempt: int(ask.text) % 10 == 0 and attempt == 1,
     )
     provider = Scripted(script, concurrency=10, latency_s=0.2)
-    run(ask_in(store, provider, count=1000))
+    asked(store, provider, count=1000)
     assert provider.starts[-1] < 1100 * 0.2 / 10 * 1.1  # 22 s is optimal
 
 
@@ -91,7 +92,7 @@ def test_failures_are_stored_and_the_run_continues(store):
         return answer_at_once(ask, attempt)
 
     provider = Scripted(script)
-    outcome = run(ask_in(store, provider, count=10))
+    outcome = asked(store, provider, count=10)
     assert (outcome.done, outcome.failed) == (7, 3)
     noted = {f.key: (f.reason, f.detail, f.attempts, f.final) for f in store.failures()}
     assert noted == {
@@ -100,9 +101,9 @@ def test_failures_are_stored_and_the_run_continues(store):
         an_ask(6).key: ("server_error", "HTTP 503", 1, False),
     }
     mended = Scripted()
-    assert run(ask_in(store, mended, count=10)).done == 2
+    assert asked(store, mended, count=10).done == 2
     assert an_ask(2).key not in mended.asked
-    assert run(ask_in(store, mended, count=10, retry_final=True)).done == 1
+    assert asked(store, mended, count=10, retry_final=True).done == 1
     assert list(store.failures()) == []
 
 
@@ -120,7 +121,7 @@ AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
     ],
 )
 def test_charges_of_failed_calls(store, reply, charged):
-    outcome = run(ask_in(store, Scripted(lambda ask, attempt: reply), count=1))
+    outcome = asked(store, Scripted(lambda ask, attempt: reply), count=1)
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
     if isinstance(reply, LlmReply):
@@ -142,11 +143,11 @@ def test_refusals_of_all_questions_are_not_final(store):
 
     provider = Scripted(script)
     with remote_error(r"refused 1\d consecutive questions .* see ticket"):
-        run(ask_in(store, provider, count=120))
+        asked(store, provider, count=120)
     assert provider.asked.total() <= 60 + 10 + provider.concurrency
     assert not [failure for failure in store.failures() if failure.final]
     mended = Scripted()
-    assert run(ask_in(store, mended, count=120)).done == 60
+    assert asked(store, mended, count=120).done == 60
     assert list(store.failures()) == []
 
 
@@ -155,12 +156,12 @@ def test_a_refusal_is_final_once_the_llm_answers_others(store):
         CallFailed("rejected", "the context is too long", retry=False, final=True),
         lambda ask, attempt: int(ask.text) < 20,
     )
-    run(ask_in(store, Scripted(script), count=20))
+    asked(store, Scripted(script), count=20)
     assert [failure.final for failure in store.failures()] == [False] * 20
-    run(ask_in(store, Scripted(script), count=25))
+    asked(store, Scripted(script), count=25)
     assert [failure.final for failure in store.failures()] == [True] * 20
     late = Scripted(script)
-    assert run(ask_in(store, late, count=25)).cached == 25
+    assert asked(store, late, count=25).cached == 25
     assert not late.asked
 
 
@@ -171,7 +172,7 @@ def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store):
         Scripted(name="other", latency_s=5.0, concurrency=3),
     )
     with raises(AuthError, match="refused key"):
-        run(ask_in(store, failing, other, count=100))
+        asked(store, failing, other, count=100)
     answered = {answer.key for answer in answers_in(store)}
     assert {an_ask(n).key for n in range(20)} <= answered
     assert (
@@ -194,7 +195,7 @@ def test_after_an_error_hanging_calls_are_cancelled(store):
             raise AuthError("refused")
 
     with raises(AuthError):
-        run(ask_in(store, Stuck(concurrency=3), count=3))
+        asked(store, Stuck(concurrency=3), count=3)
     assert store.recover() == 2  # may have been billed
     assert store.spent_by_llm()["tester"] == Spending(
         3, 200, 100, 2 * PICO_BOUND, estimated=2
@@ -209,7 +210,7 @@ def test_an_unwritable_store_ends_the_run(store):
 
     provider = Scripted(script, latency_s=0.1)
     with config_error("fix its permissions"):
-        run(ask_in(store, provider, count=100))
+        asked(store, provider, count=100)
     assert provider.asked.total() < 20
 
 
@@ -231,24 +232,20 @@ def test_cancelling_leaves_the_store_consistent(store, at_s):
     assert cut_off == len(provider.asked) - len(answered) <= 4
     assert store.spent().requests == provider.asked.total()
     again = Scripted(latency_s=0.1)
-    assert run(ask_in(store, again, count=1000)).done == 1000 - len(answered)
+    assert asked(store, again, count=1000).done == 1000 - len(answered)
     assert not answered & again.asked.keys()
 
 
 def test_progress_is_reported_at_intervals_and_at_the_end(store):
     seen = []
-    run(
-        ask_in(
-            store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400
-        )
-    )
+    asked(store, Scripted(latency_s=0.01), count=400, progress=seen.append, total=400)
     assert 5 < len(seen) < 15  # 1 s in all
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert any("in flight" in p.note for p in seen)
     assert seen[-1] == Progress(
         "asking", 400, 400, "40,000 tokens, cost $0.0480", ended=True
     )
-    run(ask_in(store, Scripted(), count=401, progress=seen.append))
+    asked(store, Scripted(), count=401, progress=seen.append)
     assert seen[-1] == Progress(
         "asking", 401, None, "40,100 tokens, cost $0.0481", ended=True
     )

@@ -1,13 +1,11 @@
 """Why proposals are dropped: the tables of each polarity are the answers of one run."""
 
 import json
-import random
-from collections import Counter
 from contextlib import suppress
 
 import llm_labeler
 from pairkit import DataError
-from tests.support.shorthand import module_fixture, parametrize, text_lines, text_table
+from tests.support.shorthand import module_fixture, parametrize, text_table
 
 from .stored_answers import text_of
 
@@ -378,50 +376,3 @@ def test_a_dropped_negative_does_not_contest_a_positive(out):
         "near_copy",
     ]
     assert [candidate.polarity for candidate in result.candidates] == ["positive"]
-
-
-def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(
-    tmp_path,
-):
-    draw = random.Random(6)
-    sentences = text_lines("""
-        a man plays a guitar
-        Someone plays a guitar.
-        someone plays a guitar!
-        123
-        Nobody plays a guitar.
-        The man played guitars.
-        A man doesn't play.
-        No.
-    """)
-
-    def plain(sentence):
-        return sentence.lower().strip(".!")
-
-    for turn in range(12):
-        answers = {
-            name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5))
-            for name in "abc"
-        }
-        result = screened(tmp_path / str(turn), **answers)
-        assert Counter(
-            (p.llm, p.polarity, p.candidate) for p in result.proposals
-        ) == Counter(
-            (name, polarity, sentence)
-            for name, both in answers.items()
-            for polarity, of_polarity in zip(
-                ("positive", "negative"), both, strict=True
-            )
-            for sentence in of_polarity
-        )
-        kept = {
-            (p.llm, p.polarity, plain(p.candidate))
-            for p in result.proposals
-            if not p.reason
-        }
-        assert kept == {
-            (llm, c.polarity, plain(c.candidate))
-            for c in result.candidates
-            for llm in c.llms
-        }
-        assert {*Counter(plain(c.candidate) for c in result.candidates).values()} <= {1}

@@ -11,6 +11,8 @@ from benchmarks.mutated import mutated
 from pairkit import PairkitError
 from tests.support.llm import Options, reply, serve
 
+from .llm_server import entry
+
 DEEP = "deep"
 for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
@@ -125,9 +127,9 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs, tmp_path):
     ends = set[str]()
     for seed in range(runs):
         with serve(Options(respond=Mutating(seed).respond)) as server:
-            llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url}
             # So that responses come in order.
-            llm |= {"attempts": 2, "seed": 1, "concurrency": 1}
+            ordered = {"attempts": 2, "seed": 1, "concurrency": 1}
+            llm = entry(server.base_url, kind="openai", **ordered)
             texts = [f"Patient {number} is fine." for number in range(4)]
             given = {"llm": {"a": llm}, "polarity": "positive", "keep_going": True}
             try:

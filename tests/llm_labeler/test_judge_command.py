@@ -21,6 +21,8 @@ from tests.support.shorthand import (
     values,
 )
 
+from .llm_server import entry
+
 PAIRS = values("""
     The pump leaks. | Water runs out of the pump. | 1 | same
     The pump leaks. | The pump is new. | 0 | related
@@ -179,12 +181,10 @@ def test_judges_on_unusual_servers(kind, out):
     )
     faults = Faults(0.0 if options.format_error else 0.5, (kind,))
     with serve(options, faults) as server:
-        llm = {
-            "kind": "openai_compatible",
-            "model": "emulated",
-            "base_url": server.base_url,
+        judges = {
+            "llm": {"a": entry(server.base_url)},
+            "settings": {"judge.candidates_per_call": 1},
         }
-        judges = {"llm": {"a": llm}, "settings": {"judge.candidates_per_call": 1}}
         result = judged(out, **judges)
         assert result.asked.spent.requests == server.stats.requests
         calls = server.stats.requests
@@ -196,14 +196,9 @@ def test_judges_on_unusual_servers(kind, out):
 
 @parametrize("kind, ending", [("refusal", "refused"), ("filtered", "filtered")])
 def test_without_votes_the_error_counts_how_answers_ended(kind, ending, out):
-    with serve(faults=Faults(1.0, (kind,))) as server:
-        llm = {
-            "kind": "openai_compatible",
-            "model": "emulated",
-            "base_url": server.base_url,
-        }
-        with data_error(rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
-            judged(out, llm={"a": llm})
+    says = rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"
+    with serve(faults=Faults(1.0, (kind,))) as server, data_error(says):
+        judged(out, llm={"a": entry(server.base_url)})
 
 
 @table("""

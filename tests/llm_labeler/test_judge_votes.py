@@ -6,9 +6,11 @@ import random
 import polars as pl
 
 import llm_labeler
-from llm_labeler.parsing.special_tokens import split_thought
-from tests.support.llm import Options, reply, serve
+from llm_labeler.parsing.turns import split_thought
+from tests.support.llm import reply
 from tests.support.shorthand import module_fixture, parametrize, text_table
+
+from .llm_server import answering, entry
 
 TEXT = "The drug lowers blood pressure."
 LETTERS = {"same": "s", "related": "r", "different": "d", "unsure": "?"}
@@ -151,9 +153,7 @@ def votes_of(pairs, answer, out):
     """
     asked = {}
 
-    def respond(path, body):
-        if path.endswith("models"):
-            return None
+    def respond(body):
         messages = [message["content"] for message in body["messages"]]
         data = sentences_of(messages[-1])
         asked[data["text"]] = [*data["sentences"].values()]
@@ -161,13 +161,8 @@ def votes_of(pairs, answer, out):
         choice = {"message": {"content": raw}, "finish_reason": finish}
         return reply(200, json.dumps({"choices": [choice], "model": "m"}))
 
-    with serve(Options(respond=respond)) as server:
-        llm = {
-            "kind": "server",
-            "model": "emulated",
-            "base_url": server.base_url,
-            "structured": "off",
-        }
+    with answering(respond) as server:
+        llm = entry(server.base_url, structured="off")
         rows = pl.DataFrame(
             pairs, schema=["text1", "text2"], orient="row"
         ).with_columns(label=1)

@@ -18,7 +18,7 @@ from tests.support.shorthand import (
     text_table,
 )
 
-from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
+from .scripted_provider import Scripted, answer_at_once, asked, fails, run
 
 
 def most_in_a_minute(starts, amounts=None):
@@ -149,7 +149,7 @@ def test_a_refused_call_uses_no_tokens():
 
 def test_requests_per_minute_are_limited(store):
     provider = Scripted(rpm=120, concurrency=50, latency_s=1.0)
-    run(ask_in(store, provider, count=300))
+    asked(store, provider, count=300)
     assert most_in_a_minute(provider.starts) in (119, 120)
     assert provider.starts[-1] == approx(150, rel=0.02)
 
@@ -157,14 +157,14 @@ def test_requests_per_minute_are_limited(store):
 def test_tokens_per_minute_follow_actual_usage(store):
     # Bound 150, actual 100.
     provider = Scripted(tpm=60_000, concurrency=50, latency_s=1.0)
-    run(ask_in(store, provider, count=1000))
+    asked(store, provider, count=1000)
     assert provider.starts[-1] == approx(100, rel=0.05)
     assert most_in_a_minute(provider.starts, [100.0] * 1000) <= 60_000 * 1.05
 
 
 def test_concurrency_is_limited(store):
     provider = Scripted(concurrency=7, latency_s=1.0)
-    run(ask_in(store, provider, count=70))
+    asked(store, provider, count=70)
     assert provider.most_in_flight == 7
     assert provider.starts[-1] == approx(9.0)
 
@@ -175,7 +175,7 @@ def test_a_429_pauses_all_calls_until_retry_after(store):
         lambda ask, attempt: ask.text == "5" and attempt == 1,
     )
     provider = Scripted(script, concurrency=2, latency_s=1.0)
-    outcome = run(ask_in(store, provider, count=20))
+    outcome = asked(store, provider, count=20)
     assert (outcome.done, outcome.failed, outcome.retried) == (20, 0, 1)
     assert not [at for at in provider.starts if 3.01 < at < 33]
 
@@ -203,7 +203,7 @@ class Server:
 
 def test_concurrency_adapts_to_the_server(store):
     server = Server(limit=5)
-    outcome = run(ask_in(store, server.provider, count=1000))
+    outcome = asked(store, server.provider, count=1000)
     assert (outcome.done, outcome.failed) == (1000, 0)
     assert server.refused < 600
     assert server.accepted[-1] < 5 * 1000 * 0.2 / 5  # a fifth of the optimal speed
@@ -212,7 +212,7 @@ def test_concurrency_adapts_to_the_server(store):
 @parametrize("wish_s", [None, 2.0])
 def test_the_rate_adapts_to_the_server(store, wish_s):
     server = Server(rpm=300, wish_s=wish_s)
-    outcome = run(ask_in(store, server.provider, count=1500))
+    outcome = asked(store, server.provider, count=1500)
     assert (outcome.done, outcome.failed) == (1500, 0)
     # Optimal: 240 s, as the first minute's calls start at once.
     assert server.accepted[-1] < 2 * 240
@@ -225,7 +225,7 @@ def test_concurrency_recovers_after_429s(store):
         lambda ask, attempt: asyncio.get_running_loop().time() < 10,
     )
     provider = Scripted(script, concurrency=16, latency_s=0.1)
-    assert run(ask_in(store, provider, count=1000)).done == 1000
+    assert asked(store, provider, count=1000).done == 1000
     late = [at for at in provider.starts if at > provider.starts[-1] - 1]
     assert len(late) >= 140  # 160 a second is full speed
 
@@ -235,13 +235,13 @@ def test_ten_minutes_of_429s_end_the_run(store):
     with raises(
         RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"
     ) as raised:
-        run(ask_in(store, provider))
+        asked(store, provider)
     assert raised.value.retry_after_s == 7200
     provider = Scripted(fails(CallFailed("rate_limited", "")))
     with raises(
         RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"
     ) as raised:
-        run(ask_in(store, provider))
+        asked(store, provider)
     assert raised.value.retry_after_s == 60  # the longest pause
     assert 600 < provider.starts[-1] < 800
     assert len(provider.starts) < 100
@@ -249,9 +249,7 @@ def test_ten_minutes_of_429s_end_the_run(store):
 
 def test_a_question_that_always_gets_429_fails(store):
     script = fails(CallFailed("rate_limited", ""), lambda ask, attempt: ask.text == "3")
-    outcome = run(
-        ask_in(store, Scripted(script, concurrency=2, latency_s=1), count=2000)
-    )
+    outcome = asked(store, Scripted(script, concurrency=2, latency_s=1), count=2000)
     assert (outcome.done, outcome.failed) == (1999, 1)
     (failure,) = store.failures()
     assert (failure.reason, failure.final, failure.attempts) == (
@@ -301,7 +299,7 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store):
     script = fails(CallFailed("connection", "reset"), is_down)
     provider = Scripted(script, concurrency=64, latency_s=0.2, attempts=8)
     assert (
-        run(ask_in(store, provider, count=2000, breaker=BreakerSettings(window=5))).done
+        asked(store, provider, count=2000, breaker=BreakerSettings(window=5)).done
         == 2000
     )
 

@@ -2,7 +2,7 @@ import json
 import re
 
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
-from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
+from llm_labeler.parsing.lines import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
 from tests.support.shorthand import (
     each_line,

@@ -102,6 +102,16 @@ def test_sentences_without_a_kind_or_beyond_the_requested_size():
     assert [reason for _, _, reason in result] == [None, "beyond_size"]
 
 
+def test_a_kind_is_a_label_only_of_hard_negatives_of_a_text_that_begins_otherwise():
+    five, six = (f"Number: {count} pumps leak." for count in ("five", "six"))
+    for raw, kind in ((f"1. {six}", None), (f"1. number: {six}", "number")):
+        (item,) = parse_hard_negatives(raw, text=five, finish="stop", size=1)
+        assert (item.text, item.change) == (six, kind)
+    for text in (TEXT, five):
+        items = parse_answer(f"1. {six}\n2. {NOT}", text=text, polarity="positive")
+        assert [item.text for item in items] == [six, NOT]
+
+
 @given(st.text(max_size=300))
 def test_any_answer_is_parsed(raw):
     assert read_changes(raw)

@@ -3,9 +3,10 @@
 import json
 
 import llm_labeler
-from tests.support.llm import Options, reply, serve
+from tests.support.llm import reply
 from tests.support.shorthand import parametrize
 
+from .llm_server import answering, entry
 from .stored_answers import text_of
 
 QUESTIONS = [f"Which of the {number} doors is open?" for number in range(4)]
@@ -92,17 +93,15 @@ def test_rules_without_positives(tmp_path):
 
 @parametrize("spent, is_warned", [(3, True), (2, False)])
 def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, out):
-    def respond(path, body):
-        if path.endswith("models"):
-            return None
+    def respond(body):
         number = QUESTIONS.index(text_of(body["messages"][-1]["content"]))
         return reply(
             200,
             json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"}),
         )
 
-    with serve(Options(respond=respond)) as server:
-        llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}
+    with answering(respond) as server:
+        llm = entry(server.base_url)
         result = llm_labeler.generate(
             QUESTIONS, llm={"ann": llm}, out=out, polarity="positive"
         )

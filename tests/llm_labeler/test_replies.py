@@ -4,7 +4,7 @@ import json
 from functools import cache
 
 import llm_labeler
-from tests.support.llm import Options, reply, serve
+from tests.support.llm import reply
 from tests.support.shorthand import (
     module_fixture,
     parametrize,
@@ -12,6 +12,8 @@ from tests.support.shorthand import (
     table,
     text_table,
 )
+
+from .llm_server import answering, entry
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 NESTED = "a"
@@ -208,21 +210,14 @@ def text_of(number):
 def run(out, response, texts, **options):
     """Label texts with a server that responds to each question in this way."""
 
-    def respond(path, body):
-        if path.endswith("models"):
-            return None
+    def respond(body):
         value = response(
             json.loads(body["messages"][-1]["content"].rpartition("Sentence: ")[2])
         )
         return reply(200, value if isinstance(value, bytes) else json.dumps(value))
 
-    with serve(Options(respond=respond)) as server:
-        llm = {
-            "kind": "server",
-            "model": "emulated",
-            "base_url": server.base_url,
-            "attempts": 1,
-        }
+    with answering(respond) as server:
+        llm = entry(server.base_url, attempts=1)
         given = {"polarity": "positive", "keep_going": True, **options}
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 

@@ -14,18 +14,11 @@ from tests.support.shorthand import (
     table,
 )
 
+from .llm_server import answering, entry
+
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
 CHANGES = ["negation", "antonym", "entity", "number", "role", "tense", "modality"]
-
-
-def entry(base_url, **fields):
-    return {
-        "kind": "openai_compatible",
-        "model": "emulated",
-        "base_url": base_url,
-        **fields,
-    }
 
 
 def asked(server, out, texts=(PLANE,), options=(), **fields):
@@ -170,13 +163,11 @@ def test_refused_fields_are_not_sent_again(out):
 def test_a_refused_system_message_becomes_a_part_of_the_question(
     status, message, refusals, out
 ):
-    def respond(path, body):
-        refuses = (
-            not path.endswith("models") and body["messages"][0]["role"] == "system"
-        )
+    def respond(body):
+        refuses = body["messages"][0]["role"] == "system"
         return reply(status, json.dumps({"message": message})) if refuses else None
 
-    with serve(Options(respond=respond)) as server:
+    with answering(respond) as server:
         result = asked(server, out, range(9), concurrency=1)
         assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 9)
         bodies = sent(server)
@@ -236,10 +227,8 @@ def test_a_refused_strict_format_is_reported(out):
 """)
 def test_a_setting_that_is_named_only_in_the_message(message, says, out):
     refused = json.dumps({"error": {"message": message}})
-    options = Options(
-        respond=lambda path, _: None if path.endswith("models") else reply(400, refused)
-    )
-    with serve(options) as server, config_error(rf"{says} .*\[llm.llama\]"):
+    refusing = answering(lambda _: reply(400, refused))
+    with refusing as server, config_error(rf"{says} .*\[llm.llama\]"):
         asked(server, out, options={"keep_going": False}, seed=3, top_p=0.5)
 
 

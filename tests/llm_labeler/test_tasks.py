@@ -7,20 +7,37 @@ import pairkit
 from tests.support.llm import serve
 from tests.support.shorthand import config_error, data_error, parametrize, table
 
-KINDS = {"negation", "antonym", "entity", "number", "role", "tense", "modality"}
+from .llm_server import entry
+from .stored_answers import text_of
+
 SENTENCES = [
     "Stress can often cause insomnia in children.",
     "The doctor should often see the patients with asthma.",
     "Most of these lumps are usually benign.",
-    "Swelling of the knee",  # a heading without candidates
+    "Swelling of the knee",  # the writer has nothing for it
 ]
 
 
+def writer(prompt):
+    """Sentences with other kinds of hard negatives for each text; the last has no kind."""
+    text = text_of(prompt)
+    if text not in SENTENCES[:3]:
+        return ""
+    if "misled" not in prompt:
+        return (
+            f"1. {text.replace('often', 'frequently').replace('usually', 'commonly')}"
+        )
+    negation = f"negation: {text.replace('often', 'never').replace('usually', 'never')}"
+    return (
+        f"1. {negation}\n2. {text.replace('Stress', 'Noise').replace('.', ' today.')}"
+    )
+
+
 def generate(out, **changes):
-    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": "wordnet"} | changes)
+    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": writer} | changes)
 
 
-def test_rules_make_triplets_for_training(out):
+def test_triplets_for_training(out):
     result = generate(
         out, task="triplet", settings={"split.validation": 0.0, "split.test": 0.0}
     )
@@ -29,7 +46,7 @@ def test_rules_make_triplets_for_training(out):
         *rows.columns
     }
     assert set(rows["text1"]) == set(SENTENCES[:3])
-    assert set(rows["negative_kind"].drop_nulls()) <= KINDS
+    assert set(rows["negative_kind"]) == {"negation", None}
     statistics = json.loads((out / "statistics.json").read_text())
     assert (
         sum(statistics["negative_kinds"].values())
@@ -55,9 +72,24 @@ def test_texts_without_both_polarities_are_counted(out):
         generate(out, llm=answer, task="triplet", limit=1)
 
 
-def test_only_requested_kinds_are_made(out):
-    result = generate(out, task="triplet", settings={"prompt.changes": "negation"})
-    assert set(result.statistics["negative_kinds"]) == {"negation"}
+def test_only_requested_kinds_are_asked_for(out):
+    prompts = []
+
+    def answer(prompt):
+        prompts.append(prompt)
+        return writer(prompt)
+
+    generate(
+        out, llm=answer, task="triplet", settings={"prompt.changes": "negation,role"}
+    )
+    (changes,) = {
+        prompt.partition("kinds: ")[2].partition(". Begin")[0]
+        for prompt in prompts
+        if "misled" in prompt
+    }
+    assert "negation" in changes
+    assert "role" in changes
+    assert "tense" not in changes
 
 
 def test_queries_become_triplets(out):
@@ -76,6 +108,7 @@ def test_queries_become_triplets(out):
 
 @table(r"""
     changes, message
+    {'task': 'triplet', 'llm': 'wordnet'} | wordnet is a set of rules, which has only the task paraphrase
     {'task': 'triplet', 'polarity': 'positive'} | makes triplets, which need both
     {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
     {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
@@ -95,10 +128,7 @@ def test_impossible_settings_of_tasks_give_one_line(out, changes, message):
 @parametrize("task", ["triplet", "query"])
 def test_answers_with_a_schema_are_read(out, task):
     with serve() as server:
-        llms = {
-            "mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}
-        }
-        result = generate(out, llm=llms, task=task, limit=2)
+        result = generate(out, llm={"mine": entry(server.base_url)}, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
     assert result.statistics["negative_kinds"] == {
         "negation" if task == "triplet" else "unknown": 6

@@ -111,10 +111,10 @@ def test_nli_labels_skip_neutral(texts):
         [1, 2.0, 0] |  | :2: label 2\.0: 0, 1, 2 may be classes
         ["0", "2"] |  | :2: label '2': 0, 2 may be classes .*labels='0=1,2=0'
         [0, 1, -1, 2] |  | :3: label -1: .*labels='-1=skip,0=1,1=skip,2=0'
-        [1, -1] |  | :2: label -1: .*labels='-1=1,1=0' or labels='-1=0,1=1', where
+        [1, -1] |  | :2: label -1: .*labels='-1=X,1=X', where X is 1
         [7.5, 4.5] |  | :1: label 7.5; .*Found 4.5 to 7.5: .*label_range='LOW,HIGH'
         ["E", "N"] |  | :1: label 'E'; .*labels='e=1,n=X', where X is 1
-        ["dup", "other"] |  | :1: .*labels='dup=1,other=0' or labels='dup=0,other=1'
+        ["dup", "other"] |  | :1: .*labels='dup=X,other=X', where X is 1
         [0, 3, 1] |  | :2: label 3: 0, 1, 3 may be classes
         [0, 1] | {"texts": ["premise", "hypothesis"]} | :1: label 0 with premise and hypothesis: in NLI
         [1.0] | {"texts": ["Question", "Sentence"]} | :1: label 1\.0 with Question and Sentence
@@ -263,7 +263,7 @@ def test_label_range():
         read(["low", "high"], user_labels="low=0,high=20")
 
 
-def test_labels_are_decided_over_all_tables(tmp_path):
+def test_labels_are_decided_over_all_tables(tmp_path, caplog):
     for name, labels in (("train-0", [0, 1]), ("train-1", [4, 5]), ("test", [1, 2])):
         pl.DataFrame(pairs(labels)).write_csv(tmp_path / f"{name}.csv")
     found = pairkit.read(tmp_path)
@@ -271,6 +271,10 @@ def test_labels_are_decided_over_all_tables(tmp_path):
     assert found["test"]["label"].to_list() == [1, 2]
     with data_error(r"test\.csv:3: label '2': 1, 2 may be classes"):
         pairkit.read(tmp_path, split="test")
+    pairkit.read(tmp_path, split="train", labels="1=0,5=1,0=0,4=1,2=skip")
+    assert "labels=" not in caplog.text
+    pairkit.read(tmp_path, labels="0=0,1=0,2=0,4=1,5=1,7=1,x=skip")
+    assert "no row has these labels of labels=: 7, x" in caplog.text
 
 
 def classed(labels, names):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import DataError, PairDataset
-from pairkit.dataset.making.dataset_card import dataset_card
+from pairkit.dataset.making.dataset_folder import dataset_card
 from tests.support.shorthand import (
     config_error,
     data_error,
@@ -183,7 +183,7 @@ def test_conflicts():
     with raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
-        "pairs with different labels (1): 'a' (one:2: label 1; other:1: label 0); leave them out with"
+        "pairs with different labels (1), such as 'a' (one:2: label 1; other:1: label 0); leave them out with"
         " conflicts='drop', take the first label with conflicts='first', or keep them with conflicts='keep'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
@@ -207,6 +207,7 @@ def test_conflicts():
                 ('a', 'b', 1, None, 'u1', 'u2') | ('c', 'd', 0, None, 'u3', 'u1') | shared_with_test
                 ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#1') | shared_with_test
                 ('a', 'b', 1, 'k#1') | ('c', 'd', 1, 'k#2') | None
+                ('a', 'b', 1, ' ') | ('c', 'd', 1, ' ') | None
             """,
         ),
         ((LONG, "b", 1), ("x", LONG + " today", 0), "shared_with_test"),

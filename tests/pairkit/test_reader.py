@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit.dataset.provenance import typed_rows
-from pairkit.dataset.records import PairDataset
+from pairkit.dataset.records import PairDataset, typed_rows
 from tests.published import REAL, real_data, write_pairs
 from tests.support.shorthand import config_error, data_error, pair, parametrize, values
 
@@ -171,7 +170,11 @@ def test_columns_of_bytes(tmp_path, name):
         pairkit.read(tmp_path / "a.parquet")
 
 
-def test_row_numbers_without_header(tmp_path):
+def test_row_numbers_without_header(tmp_path, caplog):
+    for names, is_header in (("question,answer", True), ("a,question 2", False)):
+        path = put(tmp_path / f"{names}.csv", f"{names}\none,two\n")
+        assert len(pairkit.read(path, columns={"anchor": "1", "positive": "2"})) == 2
+        assert (f"{names}.csv: row 1" in caplog.text) == is_header
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\nc\t\t0\n")
     with data_error(r"pairs\.tsv:2: "):
         pairkit.read(tmp_path / "pairs.tsv", columns=BY_NUMBER)

@@ -8,10 +8,14 @@ import re
 import torch
 
 from aoe_train.objectives.contrastive import contrastive_loss
-from aoe_train.objectives.labelled_pairs import cosine, unit
+from aoe_train.objectives.labelled_pairs import (
+    angle_reference,
+    cosine,
+    ranking_loss,
+    unit,
+)
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
-from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import ROOT, approx
 

@@ -20,8 +20,7 @@ from aoe_train.model.quantization import (
     width_of,
 )
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.settings.prompt_settings import NamedPrompts, written_out
-from aoe_train.settings.train_settings import Similarity
+from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import base_name

@@ -11,8 +11,7 @@ from numpy import ndarray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
-from aoe_train.settings.prompt_settings import NamedPrompts, written_out
-from aoe_train.settings.train_settings import Similarity
+from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
 from pairkit.base.errors import (
     AuthError,
     BadReply,

@@ -24,7 +24,7 @@ from pairkit.base.system.files import write_json
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel
 
-    from aoe_train.settings.train_settings import LoraSettings
+    from aoe_train.settings.run_settings import LoraSettings
 
 _PROBE_TOKENS = 4
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"

@@ -17,7 +17,7 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.base.errors import AuthError, ConfigError, DataError, RemoteError
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _ENCODERS = {
 }
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
+_IGNORED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # weights in other formats
 
 
 class LoadedBackbone(NamedTuple):
@@ -99,11 +100,31 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
     if Path(source).is_dir():
         return Path(source)
     check_name(source)
-    from pairkit.dataset.reading.hub import fetch_model
+    return _fetch_model(str(source), revision)
 
-    name = str(source)
-    instead = f"use a folder or {_NAMES}"
-    return fetch_model(name, revision, _FETCHED, called=name, instead=instead)
+
+def _fetch_model(name: str, revision: str | None) -> Path:
+    """The folder of a model from the Hub, downloaded unless it is cached."""
+    from huggingface_hub import errors, snapshot_download
+
+    files: dict[str, Any] = {"allow_patterns": _FETCHED, "ignore_patterns": _IGNORED}
+    try:
+        return Path(snapshot_download(name, revision=revision, **files))
+    except errors.GatedRepoError as error:
+        raise AuthError(
+            f"{name}: accept its terms on the Hub and set HF_TOKEN to your token"
+        ) from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise ConfigError(
+            f"{name}: no such folder or model on the Hub (a private model needs HF_TOKEN)"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ConfigError(f"{name}: has no revision {revision!r}") from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        raise RemoteError(
+            f"{name}: no such folder, and the Hub could not be reached; check name and network, or use"
+            f" a folder or {_NAMES}"
+        ) from error
 
 
 def refuse_classifier(folder: Path) -> None:

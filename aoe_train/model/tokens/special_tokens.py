@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from aoe_train.model.folder_checks import panics_as_errors
-from aoe_train.settings.prompt_settings import Prompt, read_prompt
+from aoe_train.settings.train_settings import Prompt, read_prompt
 from pairkit.base.errors import ConfigError
 
 # Names of a prompt's tokens in tokenizer.json.

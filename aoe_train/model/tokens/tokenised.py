@@ -25,7 +25,7 @@ from aoe_train.model.tokens.special_tokens import (
     raw_tokenizer,
 )
 from aoe_train.objectives.training_rows import TokenBatch
-from aoe_train.settings.prompt_settings import read_prompt
+from aoe_train.settings.train_settings import read_prompt
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line

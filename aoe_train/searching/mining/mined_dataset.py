@@ -18,10 +18,9 @@ from pairkit.base.errors import DataError
 from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.base.system.seeded import keyed_unit
 from pairkit.dataset.making.group_splits import NOWHERE, draw_splits
-from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.records import PairDataset, report_bad_rows
+from pairkit.dataset.records import PairDataset, report_bad_rows, with_provenance
 from pairkit.similarity.groups import connected
 from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
 

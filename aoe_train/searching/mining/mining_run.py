@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from pairkit.base.system.folders import (
     try_read_json_object,
     work_beside,
 )
-from pairkit.dataset.making import dataset_card as card
+from pairkit.dataset.making import dataset_folder as card
 from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
 
 if TYPE_CHECKING:
@@ -60,23 +60,23 @@ def finished(
     return try_read_json_object(out / "statistics.json")
 
 
-def _write_mined(
+def write_with_card(
     out: Path,
+    config: str,
     splits: Mapping[str, pl.DataFrame],
-    run: Mapping[str, Any],
+    sections: Mapping[str, str],
     statistics: Mapping[str, Any],
+    run: Mapping[str, Any],
+    *tags: str,
 ) -> None:
-    configs = {_CONFIG: splits}
+    """Write a dataset with one configuration and a card of these sections."""
+    configs = {config: splits}
     text = card.dataset_card(
         out.name,
         configs=card_files(configs),
         rows=sum(frame.height for frame in splits.values()),
-        sections=[
-            ("", _INTRODUCTION),
-            ("Counts", _counts(statistics)),
-            ("Limitations", _LIMITS),
-        ],
-        tags=("hard-negatives",),
+        sections=sections.items(),
+        tags=tags,
     )
     write_dataset(out, configs, card=text, statistics=statistics, run=run)
 
@@ -144,7 +144,13 @@ def run_mining(
                 path=source,
             )
         if out is not None:
-            _write_mined(out, splits, run, statistics)
+            sections = {
+                "": _INTRODUCTION,
+                "Counts": _counts(statistics),
+                "Limitations": _LIMITS,
+            }
+            tag = "hard-negatives"
+            write_with_card(out, _CONFIG, splits, sections, statistics, run, tag)
     return splits, statistics
 
 
@@ -166,32 +172,25 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
     counts = {}
     dropped = Counter[str]()
     turned_down = Counter[str]()
+    estimate = Counter[str](mined=0, telling=0, positives=0)
     for name, split in mined.items():
         dropped += split.dropped
         turned_down += split.turned_down
+        estimate.update(split.estimate)
         counts[name] = {
             "rows": split.rows.height,
             "negatives": split.negatives,
             "rows_with_fewer": split.fewer,
             "labelled_negatives": split.labelled,
         }
+    # The share of false negatives: of all, and of anchors with further positives.
+    shares = {}
+    for name, base in {"share": "mined", "share_where_known": "telling"}.items():
+        total = estimate[base]
+        shares[name] = round(estimate["positives"] / total, 4) if total else None
     return {
         "splits": counts,
         "dropped_rows": dict(sorted(dropped.items())),
         "turned_down_candidates": dict(sorted(turned_down.items())),
-        "false_negatives": _false_negatives(mined.values()),
-    }
-
-
-def _false_negatives(splits: Collection[MinedSplit]) -> dict[str, Any]:
-    """The counts, and the share of false negatives: of all, and of anchors with further positives."""
-    mined = sum(split.estimate.mined for split in splits)
-    telling = sum(split.estimate.telling for split in splits)
-    false = sum(split.estimate.false for split in splits)
-    return {
-        "mined": mined,
-        "telling": telling,
-        "positives": false,
-        "share": round(false / mined, 4) if mined else None,
-        "share_where_known": round(false / telling, 4) if telling else None,
+        "false_negatives": {**estimate, **shares},
     }

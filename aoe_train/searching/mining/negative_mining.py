@@ -153,23 +153,6 @@ class CandidateRanking(NamedTuple):
     scores: Scores
 
 
-class ChosenNegatives(NamedTuple):
-    """Negatives by rank, their scores, and the numbers of candidates turned down by reason."""
-
-    indices: Indices
-    scores: Scores
-    turned_down: Counter[str]
-
-
-@dataclass
-class FalseNegativeCounts:
-    """Counts of negatives, with each row mined as if its positive were the only known one."""
-
-    mined: int = 0
-    telling: int = 0  # of anchors with further positives
-    false: int = 0
-
-
 @dataclass
 class MinedSplit:
     """The result of a split: its rows and counts."""
@@ -180,7 +163,9 @@ class MinedSplit:
     labelled: int = 0  # negatives that the dataset labels 0
     dropped: Counter[str] = field(default_factory=Counter)  # rows by reason
     turned_down: Counter[str] = field(default_factory=Counter)  # candidates by reason
-    estimate: FalseNegativeCounts = field(default_factory=FalseNegativeCounts)
+    # Negatives if each row's positive were the only known one: `mined`, `telling` (of anchors with further
+    # positives) and `positives`, which are false.
+    estimate: Counter[str] = field(default_factory=Counter)
 
 
 def mine_split(
@@ -227,7 +212,7 @@ class _Miner:
     settings: MineSettings
     scores: Callable[[int, Indices], Scores]
     positives: Mapping[int, list[int]]
-    chosen: dict[int, ChosenNegatives] = field(default_factory=dict)
+    chosen: dict[int, CandidateRanking] = field(default_factory=dict)
     positive_scores: dict[tuple[int, int], float] = field(default_factory=dict)
     result: MinedSplit = field(default_factory=MinedSplit)
 
@@ -239,22 +224,22 @@ class _Miner:
         if self.settings.measures_positives:
             scores = self.scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
-        chosen = self._choose(anchor, rankings, excluded, min(scores))
+        chosen, turned_down = self._choose(anchor, rankings, excluded, min(scores))
         self.chosen[anchor] = chosen
+        self.result.turned_down += turned_down
         estimate = self.result.estimate
-        self.result.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self.positive_scores[anchor, positive] = score
             seen = [
                 known.seen_by_row(anchor, positive, ranking.indices)
                 for ranking in rankings
             ]
-            negatives = self._choose(anchor, rankings, seen, score).indices
+            (negatives, _), _ = self._choose(anchor, rankings, seen, score)
             is_false = known.belong_together(anchor, negatives)
-            estimate.mined += len(negatives)
-            estimate.false += int(is_false.sum())
+            estimate["mined"] += len(negatives)
+            estimate["positives"] += int(is_false.sum())
             if known.has_further(anchor, positive):
-                estimate.telling += len(negatives)
+                estimate["telling"] += len(negatives)
 
     def _choose(
         self,
@@ -262,7 +247,8 @@ class _Miner:
         rankings: Sequence[CandidateRanking],
         excluded: Sequence[Mask],
         positive_score: float,
-    ) -> ChosenNegatives:
+    ) -> tuple[CandidateRanking, Counter[str]]:
+        """The negatives of a text, and the numbers of candidates turned down by reason."""
         low, high = self.settings.window
         windows = []
         counts = Counter[str]()
@@ -277,12 +263,18 @@ class _Miner:
         indices, scores = windows[0]
         if len(windows) > 1:
             indices, scores = self._alternate(text, windows)
+        rules = {}  # the candidates turned down by each, in sentence-transformers' order
+        if (margin := self.settings.margin) is not None:
+            rules["margin"] = scores + margin > positive_score
+        if (share := self.settings.relative_margin) is not None:
+            least = positive_score - abs(positive_score) * share
+            rules["relative_margin"] = scores > least
         fits = np.ones(len(indices), bool)
-        for reason, turned_down in self._rules(scores, positive_score):
+        for reason, turned_down in rules.items():
             counts[reason] += int((fits & turned_down).sum())
             fits &= ~turned_down
         kept = self._sample(text, indices, np.flatnonzero(fits))
-        return ChosenNegatives(indices[kept], scores[kept], counts)
+        return CandidateRanking(indices[kept], scores[kept]), counts
 
     def _alternate(
         self, text: int, windows: Sequence[CandidateRanking]
@@ -293,15 +285,6 @@ class _Miner:
         merged.pop(None, None)  # the padding of shorter rankings
         candidates = np.array([*merged], np.int64)
         return CandidateRanking(candidates, self.scores(text, candidates))
-
-    def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
-        """The candidates turned down by each rule, in sentence-transformers' order."""
-        margin = self.settings.margin
-        relative_margin = self.settings.relative_margin
-        if margin is not None:
-            yield "margin", scores + margin > positive
-        if relative_margin is not None:
-            yield "relative_margin", scores > positive - abs(positive) * relative_margin
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
         """The candidates of `fits` that become negatives, in order of rank."""

@@ -13,33 +13,46 @@ has the rank of each result for each candidate, so that the judgements alone com
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy import ndarray
 
 from aoe_train.evaluation.overlap import trained_on, training_hashes
+from aoe_train.model.collection import RECIPES, Collection
+from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import CandidateSearch, differing_queries
-from aoe_train.searching.mining.mining_run import finished
+from aoe_train.searching.mining.mining_run import finished, write_with_card
+from aoe_train.searching.nearest import nearest
+from aoe_train.searching.ranking import fuse, num_candidates
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
+from pairkit.dataset.making.dataset_folder import (
+    shard_path,
+)
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.similarity.near_duplicates import without_near_duplicates
+from pairkit.dataset.records import QUERY_COLUMNS, RANK
+from pairkit.similarity.bm25 import Bm25
+from pairkit.similarity.near_duplicates import (
+    near_identical_to,
+    without_near_duplicates,
+)
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.train_settings import Purpose
+    from pairkit.base.cli.progress import Listener
 
+_CONFIG = "default"
+_SPLIT = "test"
 _MAX_PAIRS = 400
 _MAX_TEXTS = 4000  # all pairs of which are compared
 _PAIRS_PER_TEXT = 20  # most similar pairs, from which the sample is drawn
@@ -47,6 +60,7 @@ _BANDS = 10  # of similarity
 _ROUNDING = 1e-6  # difference of the vectors of equal models in float32
 _COMPARED_TEXTS = 256  # of each kind that show whether models are equal
 _TOO_FEW = "fewer than two distinct texts; expected at least two"
+_BATCH = 256  # queries at a time
 _INTRODUCTION = """
 Unjudged pairs of texts, sampled by `aoe sample-pairs`. `label` is the mean cosine of the models that took
 part. It is not a judgement: do not evaluate a model by it.
@@ -93,7 +107,7 @@ def sample_pairs(
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        return pl.read_parquet(out / shard_path("default", "test")), earlier
+        return pl.read_parquet(out / shard_path(_CONFIG, _SPLIT)), earlier
 
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
@@ -115,26 +129,9 @@ def sample_pairs(
         counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
-        introduction = _INTRODUCTION + (_SHEET if query_texts else "")
-        _write_sample(out, pairs, introduction, statistics, run)
+        sections = {"": _INTRODUCTION + (_SHEET if query_texts else "")}
+        write_with_card(out, _CONFIG, {_SPLIT: pairs}, sections, statistics, run)
     return pairs, statistics
-
-
-def _write_sample(
-    out: Path,
-    pairs: pl.DataFrame,
-    introduction: str,
-    statistics: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> None:
-    configs = {"default": {"test": pairs}}
-    card = dataset_card(
-        out.name,
-        configs=card_files(configs),
-        rows=pairs.height,
-        sections=[("", introduction)],
-    )
-    write_dataset(out, configs, card=card, statistics=statistics, run=run)
 
 
 def _unit_vectors(
@@ -267,3 +264,130 @@ def _draw_results(
         "sampled_queries": pairs["text1"].n_unique(),
     }
     return pairs, counts
+
+
+Results = Mapping[str, list[list[int]]]
+"""The places that each candidate finds first, by query."""
+
+
+class CandidateVectors(NamedTuple):
+    """The vectors of a model as it is or for a purpose, of length 1, and their weight against words."""
+
+    name: str
+    documents: ndarray
+    queries: ndarray
+    weight: float
+
+
+class CandidateSearch:
+    """A search of all candidates for the same queries; near-duplicates of a query are not results.
+
+    Each model is a candidate as it is and for each purpose (see `model/collection.py`), by vectors only and
+    together with words (BM25). It encodes texts and queries once.
+
+    Attributes:
+        queries: The queries.
+        documents: The searched texts, without near-duplicates.
+        top: The number of first results of each query that are compared.
+    """
+
+    def __init__(self, texts: Sequence[str], queries: list[str], top: int) -> None:
+        groups = near_identical_to([*texts, *queries])
+        self._query_groups = groups[len(texts) :]
+        self._document_groups = np.unique(groups[: len(texts)])
+        self.queries = queries
+        self.documents = [texts[place] for place in self._document_groups]
+        self.top = top
+        self._candidates: list[CandidateVectors] = []
+
+    def add_model(
+        self,
+        name: str,
+        encoder: Encoder,
+        purposes: Sequence[Purpose],
+        show: Listener,
+    ) -> None:
+        """Add a model as it is and for each purpose."""
+        options: dict[str, Any] = {"normalize": True, "progress": show}
+        queries = encoder.encode_query(self.queries, **options)
+        documents = encoder.encode_document(self.documents, **options)
+        as_it_is = CandidateVectors(name, documents, queries, WEIGHTS["bm25"])
+        self._candidates.append(as_it_is)
+        for purpose in purposes:
+            collection = Collection(documents, purpose)
+            candidate = CandidateVectors(
+                f"{name}, {purpose}",
+                collection.transform(documents),
+                collection.transform(queries),
+                RECIPES[purpose].weight,
+            )
+            self._candidates.append(candidate)
+
+    def results(self) -> Results:
+        """The first results of each candidate."""
+        words = Bm25(self.documents)
+        count = min(num_candidates("both", self.top) + 1, len(self.documents))
+        results = defaultdict(list)
+        for start in range(0, len(self.queries), _BATCH):
+            batch = slice(start, start + _BATCH)
+            nearest_of = {}
+            for candidate in self._candidates:
+                queries = candidate.queries[batch]
+                neighbours = nearest(candidate.documents, queries, count)
+                nearest_of[candidate.name] = neighbours.places
+            for query in range(len(self.queries))[batch]:
+                is_same = self._document_groups == self._query_groups[query]
+                by_words = np.where(is_same, 0, words.scores(self.queries[query]))
+                for candidate in self._candidates:
+                    places = nearest_of[candidate.name][query - start]
+                    others = places[~is_same[places]]
+                    fused = fuse(
+                        candidate.documents,
+                        candidate.queries[query],
+                        others,
+                        by_words,
+                        candidate.weight,
+                        self.top,
+                    )
+                    results[candidate.name].append(others[: self.top].tolist())
+                    results[f"{candidate.name}, words"].append(fused.places.tolist())
+        return results
+
+    def rows(
+        self, results: Results, queries: Sequence[int]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """The rows of each of these queries: a row for each result of a candidate, with its ranks."""
+        share = len(queries) / len(self.queries)
+        for query in queries:
+            found = {name: by_query[query] for name, by_query in results.items()}
+            places = list(dict.fromkeys(chain.from_iterable(found.values())))
+            values = (self.top, len(places), share)
+            # The mean cosine of all candidates between the query and its results.
+            cosines = [
+                candidate.documents[places] @ candidate.queries[query]
+                for candidate in self._candidates
+            ]
+            mean_cosines = np.mean(cosines, axis=0).tolist()
+            rows = []
+            for place, cosine in zip(places, mean_cosines, strict=True):
+                row: dict[str, Any] = {
+                    "text1": self.queries[query],
+                    "text2": self.documents[place],
+                    "label": cosine,
+                    **dict(zip(QUERY_COLUMNS, values, strict=True)),
+                }
+                for name, ranked in found.items():
+                    rank = ranked.index(place) + 1 if place in ranked else None
+                    row[RANK + name] = rank
+                rows.append(row)
+            yield rows
+
+
+def differing_queries(results: Results) -> list[int]:
+    """The queries for which candidates have another first result or other results."""
+    differing = []
+    for query, by_candidate in enumerate(zip(*results.values(), strict=True)):
+        distinct = {(*ranked[:1], frozenset(ranked)) for ranked in by_candidate}
+        if len(distinct) > 1:
+            differing.append(query)
+    return differing

@@ -1,1 +1,1 @@
-"""Serves a model over HTTP: `embedding_server` (routes) ► `requests` (bodies) ► `batching` ► model."""
+"""Serves a model over HTTP: `embedding_server` (routes) ► `batching` (requests and their batches) ► model."""

@@ -21,10 +21,10 @@ from aoe_train.encoding.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex
-from aoe_train.searching.ranking import SearchQuery
-from aoe_train.searching.serve.batching import Batcher
-from aoe_train.searching.serve.requests import (
+from aoe_train.searching.ranking import checked_query
+from aoe_train.searching.serve.batching import (
     MIB,
+    Batcher,
     EmbeddingRequest,
     Limits,
     RefusalError,
@@ -32,7 +32,7 @@ from aoe_train.searching.serve.requests import (
     decoded,
 )
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import is_blank, one_line
+from pairkit.base.printable import one_line
 from pairkit.base.system.address import is_loopback, reachable_host
 from pairkit.base.system.http_server import (
     HttpServer,
@@ -111,7 +111,10 @@ class EmbeddingServer(HttpServer):
         return Starlette(
             routes=[
                 self._post("/v1/embeddings", self._embeddings),
-                self._get("/v1/models", self._models),
+                self._get(
+                    "/v1/models",
+                    lambda _: {"object": "list", "data": [self._model(self.model)]},
+                ),
                 self._get(
                     "/v1/models/{name:path}",
                     lambda request: self._model(request.path_params["name"]),
@@ -218,24 +221,18 @@ class EmbeddingServer(HttpServer):
         request = decoded(body, SearchRequest)
         index = self._index(request.index)
         batcher = self._batchers[request.index]
-        if is_blank(request.text):
-            raise RefusalError(
-                400, "the text is empty; expected a search query", param="text"
-            )
-        vector = None
-        if request.by != "words":
-            ((vector,), _) = await batcher.encode(
-                [request.text], batcher.model.prompts.query
-            )
-        query = SearchQuery(
+        query = checked_query(
             request.text,
-            vector,
-            request.top,
             request.by,
+            request.top,
             request.weight,
             request.where,
             request.before,
         )
+        if query.by != "words":
+            prompt = batcher.model.prompts.query
+            (vector,), _ = await batcher.encode([query.text], prompt)
+            query = query._replace(vector=vector)
         hits = await batcher.together(index.search_together, query)
         return msgspec.json.encode(hits.to_dict())
 
@@ -261,9 +258,6 @@ class EmbeddingServer(HttpServer):
                 param="index",
             )
         return self._indexes[number]
-
-    def _models(self, _: Request) -> dict[str, Any]:
-        return {"object": "list", "data": [self._model(self.model)]}
 
     def _model(self, name: str) -> dict[str, Any]:
         if name != self.model:

@@ -12,15 +12,13 @@ from pathlib import Path
 import requests
 from requests.auth import AuthBase
 
-from gis_builder.settings.crawl_settings import read_root
+from gis_builder.settings import read_root
 from pairkit.base.errors import AuthError, ConfigError
 from pairkit.base.system.address import origin_of
 
 _MIN_SECRET = 12  # characters
 _MASK = "****"
 _APP_TIMEOUT_S = 30
-# Wrong kinds of keys, invalid responses or redirects
-_LIBRARY_ERRORS = (TypeError, ValueError, RuntimeError)
 _RENEW_BEFORE_S = 60.0  # the expiry of an App's token
 _HELP = (
     "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file), "
@@ -171,13 +169,7 @@ class _Installation:
     def secret(self) -> str:
         """The current token."""
         # Imported here, because these libraries are slow to import and few people need them.
-        from github import (
-            Auth,
-            BadAttributeException,
-            GithubException,
-            GithubIntegration,
-        )
-        from jwt import PyJWTError
+        from github import Auth, GithubException, GithubIntegration
 
         try:
             if self._expires_at < time.time() + _RENEW_BEFORE_S:
@@ -190,12 +182,7 @@ class _Installation:
                 self._expires_at = authorization.expires_at.timestamp()
         except GithubException as error:
             why = f"HTTP {error.status}"
-        except (
-            requests.RequestException,
-            PyJWTError,
-            BadAttributeException,
-            *_LIBRARY_ERRORS,
-        ) as error:
+        except Exception as error:  # noqa: BLE001 - such as of a wrong kind of key
             why = type(error).__name__  # its message may contain the key
         else:
             return self._token

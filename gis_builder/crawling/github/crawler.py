@@ -11,15 +11,13 @@ from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
-from gis_builder.crawl_progress import Began, CrawlListener, Finished
-from gis_builder.crawling.github import check, search, sweep
+from gis_builder.crawl_progress import RunDisplay
+from gis_builder.crawling.github import repositories, search
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Client, CrawlStopped, Unreachable
-from gis_builder.crawling.github.fetch import fetch
-from gis_builder.crawling.github.fetch_batches import Crawl
-from gis_builder.crawling.github.negative_sample import fetch_negative_sample
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.crawling.github.client import Crawl, CrawlStopped, Unreachable
+from gis_builder.crawling.github.fetch import fetch, fetch_negative_sample
+from gis_builder.crawling.github.repositories import may_be_repository
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
 from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
@@ -36,20 +34,21 @@ class GitHub(AbstractContextManager["GitHub"]):
         settings: CrawlSettings,
         tokens: Sequence[Token],
         store: Store,
-        listener: CrawlListener,
+        show: RunDisplay,
     ) -> None:
         self._store = store
-        self._listener = listener
+        self._show = show
         self._stop = threading.Event()
-        clients = [Client(settings, token, self._stop, listener) for token in tokens]
-        self._workers = [Crawl(settings, client, store, listener) for client in clients]
+        self._workers = [
+            Crawl(settings, token, store, self._stop, show) for token in tokens
+        ]
         self._idle: SimpleQueue[Crawl] = SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
 
     def check(self, repos: Sequence[str]) -> list[RepoRow]:
         """Look up the repositories and return their rows in this order."""
-        self._run("check", {"": partial(check.check, names=repos)})
+        self._run("check", {"": partial(repositories.check, names=repos)})
         return self._store.rows_of(repos)
 
     def search(self, repos: Sequence[str]) -> None:
@@ -58,11 +57,11 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def sweep(self, repos: Sequence[str]) -> None:
         """Fetch every thread."""
-        self._for_each(repos, "sweep", sweep.sweep)
+        self._for_each(repos, "sweep", repositories.sweep)
 
     def update(self, repos: Sequence[str]) -> None:
         """Fetch every thread that changed since the crawl or the last update."""
-        self._for_each(repos, "update", sweep.update)
+        self._for_each(repos, "update", repositories.update)
 
     def fetch(self, refs: Sequence[IssueRef]) -> None:
         """Fetch issues of any repository by number, unless the store knows them already."""
@@ -89,27 +88,23 @@ class GitHub(AbstractContextManager["GitHub"]):
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for worker in self._workers:
-            worker.client.close()
+            worker.close()
 
     def _check_new(self, repos: Collection[str]) -> None:
         """Look up repositories of targets that weren't requested."""
-        known = set()
-        for row in self._store.all_repos():
-            known |= {row.name.lower(), row.full_name.lower()}
         valid = sorted(filter(may_be_repository, repos))
-        new = [repo for repo in valid if repo.lower() not in known]
+        new = [repo for repo in valid if self._store.row(repo) is None]
         if new:
-            self._run("check", {"": partial(check.check, names=new, listed=False)})
+            self._run(
+                "check", {"": partial(repositories.check, names=new, listed=False)}
+            )
 
     def _drop_inaccessible(self, refs: Iterable[IssueRef]) -> list[IssueRef]:
         """Store the references to missing or inaccessible repositories as missing; return the others."""
-        all_rows = self._store.all_repos()
-        rows = {row.name.lower(): row for row in all_rows}
-        rows |= {row.full_name.lower(): row for row in all_rows if row.is_crawlable}
         accessible = []
         page = Page()
         for ref in refs:
-            row = rows.get(ref.repo.lower())
+            row = self._store.row(ref.repo)
             if not may_be_repository(ref.repo):
                 page.missing[ref] = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
             elif row is not None and row.is_crawlable:
@@ -132,14 +127,13 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
         """Distribute jobs to workers; only errors that concern every job stop the others."""
-        self._listener(Began(stage, len(jobs)))
+        self._show.began(stage, len(jobs))
         threads = ThreadPoolExecutor(len(self._workers), "crawl")
         failures = []
         is_interrupted = False
         try:
             running = {
-                threads.submit(self._work, stage, name, job)
-                for name, job in jobs.items()
+                threads.submit(self._work, name, job) for name, job in jobs.items()
             }
             while running:
                 # With a timeout, because some libraries install signal handlers that don't interrupt a wait.
@@ -155,7 +149,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         for failure in filter(None, failures):
             raise failure
 
-    def _work(self, stage: str, name: str, job: Job) -> RemoteError | None:
+    def _work(self, name: str, job: Job) -> RemoteError | None:
         """Run a job with an idle worker; returns the failure of a job for several repositories."""
         worker = self._idle.get()
         failure: RemoteError | None = None
@@ -168,17 +162,18 @@ class GitHub(AbstractContextManager["GitHub"]):
         except RemoteError as error:
             failure = error
         finally:
-            self._finish(name, worker, stage, str(failure or ""))
+            self._finish(name, worker, str(failure or ""))
             self._idle.put(worker)
         return None if name else failure
 
-    def _finish(self, name: str, worker: Crawl, stage: str, failure: str) -> None:
+    def _finish(self, name: str, worker: Crawl, failure: str) -> None:
         """Store the end of a job, and the cost of its last requests."""
-        page = Page(usage={name: worker.client.take_usage()})
+        name = self._store.full_name(name)  # it may have been renamed
+        page = Page(usage={name: worker.take_usage()})
         # A job for several repositories has no name.
         for row in self._store.repos() if failure and name else ():
             if row.full_name == name:
                 failed = replace(row, outcome=RepoOutcome.FAILED, detail=failure)
                 page.repos.append(failed)
         self._store.save(page)
-        self._listener(Finished(name, stage, failure))
+        self._show.finished(name, failure)

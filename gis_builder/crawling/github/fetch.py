@@ -1,27 +1,32 @@
-"""Fetches issues by number, in batches, until each issue is stored or known to be missing."""
+"""Fetches issues by number, in batches, until each issue is stored or known to be missing.
+
+The sample for negatives is the first n issues in a random order of all numbers. Issues of the last batch beyond
+the n-th are discarded, so batch sizes and interruptions don't change the sample.
+"""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from gis_builder.crawling.github.client import HttpReply
-from gis_builder.crawling.github.fetch_batches import (
+from gis_builder.crawling.github.client import (
+    MAX_ITEMS,
     MAX_THREAD_ITEMS,
     BatchSize,
     Crawl,
+    HttpReply,
     Pages,
 )
+from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.nodes import (
     FoundPull,
     IssuesByAlias,
     Item,
     NodeConnection,
-)
-from gis_builder.crawling.github.parse import (
     next_top_up,
     parse_comments,
     parse_events,
@@ -32,8 +37,16 @@ from gis_builder.crawling.github.parse import (
     ref_of,
     well_formed,
 )
-from gis_builder.crawling.github.responses import GraphQLError
-from gis_builder.store import Absence, IssueRef, Page, TopUp
+from gis_builder.store import (
+    Absence,
+    CrawlTask,
+    IssueRef,
+    Kind,
+    Page,
+    RepoRow,
+    Store,
+    TopUp,
+)
 from pairkit.base.batched import batched
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
@@ -71,7 +84,7 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         crawl.report(repo, "top-ups", answered, total)
         if not page.topped_up:
             size.shrink()
-            crawl.client.back_off(max(failures.values()), "the server returned nothing")
+            crawl.back_off(max(failures.values()), "the server returned nothing")
 
 
 def _add_top_up(
@@ -137,7 +150,7 @@ class Fetcher:
                 self._size.shrink()
             if retried:
                 most = max(failures[ref] for ref in retried)
-                self._crawl.client.back_off(most, failed[retried[0]])
+                self._crawl.back_off(most, failed[retried[0]])
             waiting = sorted(retried + waiting[count:])
         return page
 
@@ -257,3 +270,64 @@ def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> N
         page.top_ups.extend(top_ups)
     else:
         page.issues.append(parse_issue(node))
+
+
+def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
+    """Fetch a sample without threads."""
+    repo = row.full_name
+    if _stored_sample(crawl.store, repo, seed) is None:
+        # Store the highest number, so that an update does not change the order.
+        task = CrawlTask(repo, "pool", str(seed), state={"max_number": row.max_number})
+        crawl.save(repo, Page(tasks=[task]))
+    fetcher = Fetcher(crawl, with_thread=False)
+    remaining = sample_order(crawl.store, row, seed)
+    missing = count
+    while missing and remaining:
+        stored = ((n, crawl.store.kind(IssueRef(repo, n))) for n in remaining)
+        kinds = _first_kinds(stored, missing, crawl.settings.issue_batch)
+        unknown = [IssueRef(repo, n) for n in kinds if kinds[n] is Kind.UNKNOWN]
+        page = fetcher.resolve(unknown)
+        for issue in page.issues:
+            kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
+        used = _first_kinds(kinds.items(), missing)
+        page.issues = [issue for issue in page.issues if issue.number in used]
+        page.missing = {
+            ref: page.missing[ref] for ref in page.missing if ref.number in used
+        }
+        crawl.save(repo, page)
+        missing -= list(used.values()).count(Kind.ISSUE)
+        remaining = remaining[len(used) :]
+        crawl.report(repo, "pool", count - missing, count)
+
+
+def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
+    """The order of all numbers, as stored when the repository was first sampled."""
+    stored = _stored_sample(store, row.full_name, seed)
+    max_number = stored.state["max_number"] if stored else row.max_number
+    return number_order(max_number, row.full_name, seed)
+
+
+def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
+    tasks = store.tasks(repo, "pool")
+    return next((task for task in tasks if task.key == str(seed)), None)
+
+
+def number_order(max_number: int, repo: str, seed: int) -> list[int]:
+    """Shuffle the numbers from 1 to `max_number`; seed and repository determine the order."""
+    order = list(range(1, max_number + 1))
+    random.Random(f"{seed} {repo}").shuffle(order)  # noqa: S311 - a sample, not a secret
+    return order
+
+
+def _first_kinds(
+    kinds: Iterable[tuple[int, Kind]], issues: int, unknown: int = MAX_ITEMS
+) -> dict[int, Kind]:
+    """The kinds of the first numbers, up to a number of issues or of unknown ones."""
+    first = {}
+    for number, kind in kinds:
+        first[number] = kind
+        issues -= kind is Kind.ISSUE
+        unknown -= kind is Kind.UNKNOWN
+        if not issues or not unknown:
+            break
+    return first

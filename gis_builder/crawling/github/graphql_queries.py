@@ -15,17 +15,12 @@ from typing import Generic, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.crawling.github import nodes
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import CrawlTask, IssueRef, TopUp
 
 T = TypeVar("T")
 
-EVENT_TYPES = (
-    "CLOSED_EVENT",
-    "REOPENED_EVENT",
-    "MARKED_AS_DUPLICATE_EVENT",
-    "UNMARKED_AS_DUPLICATE_EVENT",
-)
+_EVENT_TYPES = ", itemTypes: [CLOSED_EVENT, REOPENED_EVENT, MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT]"
 
 _RATE = "rateLimit { cost }"
 _TARGET = (
@@ -92,17 +87,13 @@ class Queries:
         self._settings = settings
         self._issue = _issue_fields(server)
         self._nested = {
-            "comments": "{ "
-            + _BACKWARDS
-            + " nodes { fullDatabaseId author { __typename login } "
-            "authorAssociation createdAt body } }",
-            "events": "{ " + _BACKWARDS + " nodes { " + _event_fields(server) + " } }",
-            "labels": "{ " + _BACKWARDS + " nodes { name } }",
+            "comments": "fullDatabaseId author { __typename login } authorAssociation createdAt body",
+            "events": _event_fields(server),
+            "labels": "name",
         }
 
     def repositories(self, names: Sequence[str]) -> GraphQuery[nodes.RepositoryNode]:
         """Query the metadata of repositories: 4 connections each."""
-        dup = _quote(self._settings.label_query)
         parts = [
             f"r{index}: {_repository(name)} {{ nameWithOwner isPrivate hasIssuesEnabled createdAt "
             "newest: issues(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
@@ -110,7 +101,7 @@ class Queries:
             "fresh: issues(first: 1, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { updatedAt } } "
             "pulls: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
             "{ nodes { number } } "
-            f"labels(first: 20, query: {dup}) {{ nodes {{ name }} }} }}"
+            'labels(first: 20, query: "dup") { nodes { name } } }'
             for index, name in enumerate(names)
         ]
         return GraphQuery(_query(parts), _REPOSITORY)
@@ -186,23 +177,22 @@ class Queries:
 
     def _connection(self, part: str, last: int, before: str = "") -> str:
         """The last page of a nested connection, which has closings and their comments."""
-        name = "timelineItems" if part == "events" else part
-        types = f", itemTypes: [{', '.join(EVENT_TYPES)}]" if part == "events" else ""
+        name = part
+        types = ""
+        if part == "events":
+            name = "timelineItems"
+            types = _EVENT_TYPES
         cursor = f", before: {_quote(before)}" if before else ""
-        return f"{part}: {name}(last: {last}{cursor}{types}) {self._nested[part]}"
+        return f"{part}: {name}(last: {last}{cursor}{types}) {{ {_BACKWARDS} nodes {{ {self._nested[part]} }} }}"
 
 
 def _issue_fields(server: Server) -> str:
-    reason = (
-        "stateReason(enableDuplicate: true)"
-        if server.enable_duplicate
-        else "stateReason"
-    )
-    target = (
-        "duplicateOf { number repository { nameWithOwner } }"
-        if server.duplicate_of
-        else ""
-    )
+    reason = "stateReason"
+    if server.enable_duplicate:
+        reason = "stateReason(enableDuplicate: true)"
+    target = ""
+    if server.duplicate_of:
+        target = "duplicateOf { number repository { nameWithOwner } }"
     return (
         f"number title body state {reason} author {{ __typename login }} authorAssociation "
         f"createdAt updatedAt closedAt repository {{ nameWithOwner }} {target}"

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from itertools import count
 from math import ceil
 
-from gis_builder.crawling.github.client import RequestRefused
-from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
-from gis_builder.crawling.github.fetch_batches import (
+from gis_builder.crawling.github.client import (
     GITHUB_START,
     BatchSize,
     Crawl,
     Pages,
+    RequestRefused,
     epoch,
     iso,
 )
+from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
 from gis_builder.crawling.github.nodes import SearchPage
-from gis_builder.crawling.github.sweep import sweep
-from gis_builder.settings.crawl_settings import CrawlSettings
+from gis_builder.crawling.github.repositories import sweep
+from gis_builder.settings import CrawlSettings
 from gis_builder.store import CrawlTask, IssueRef, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
@@ -165,7 +165,7 @@ class _Discovery:
                     f"every search failed ({failure}); run the same command again to continue"
                 )
             size.shrink()
-            self._crawl.client.back_off(attempt, "every search failed")
+            self._crawl.back_off(attempt, "every search failed")
         self._crawl.save(self._row.full_name, page)
 
     def _add_results(

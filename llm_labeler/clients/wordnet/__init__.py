@@ -1,9 +1,8 @@
 """Rules over WordNet, which label without an LLM, a key or weights.
 
 ```
-text ──tagged_sentence──► TaggedSentence ──► substitutions, reorder, denials ──annotator──► candidates
-                                             entities, roles ──hard_negatives──► hard negatives
-     ──question_rules───► other questions, and questions about a passage
+text ──tagged_sentence──► TaggedSentence ──► substitutions, reorder, denials ─┐
+     ──questions────────► other wordings and other questions ─────────────────┴─annotator──► candidates
 ```
 HanTa tags words, lemminflect inflects them, `lexicon.tsv` is an extract of WordNet, and the `.txt` files are
 tables of phrases. The candidates are simple and few: a baseline.
@@ -18,12 +17,9 @@ from importlib.metadata import version
 
 from llm_labeler.clients.llms import Provider
 from llm_labeler.clients.wordnet.annotator import candidates
-from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
-from llm_labeler.clients.wordnet.question_rules import queries
 from llm_labeler.clients.wordnet.tagged_sentence import word_set
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
 from llm_labeler.settings.llms import LlmSettings
-from llm_labeler.settings.tasks import TASKS
 from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
@@ -69,19 +65,7 @@ class WordnetProvider(Provider):
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
         await asyncio.sleep(0)  # let other tasks run
-        lines = [f"{number}. {line}" for number, line in enumerate(_lines(ask), 1)]
+        polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
+        sentences = candidates(ask.text, polarity, ask.size)
+        lines = [f"{number}. {line}" for number, line in enumerate(sentences, 1)]
         return LlmReply("\n".join(lines), "stop", TokenUsage(0, 0), self.model)
-
-
-def _lines(ask: Ask) -> list[str]:
-    """The candidates; the kind precedes a hard negative."""
-    polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
-    task = TASKS[ask.labelling]
-    if task.asks_questions:
-        return queries(ask.text, polarity, ask.size)
-    if not task.has_hard_negatives:
-        return candidates(ask.text, polarity, ask.size)
-    if polarity == "positive":
-        return same_meaning(ask.text, ask.size)
-    negatives = hard_negatives(ask.text, ask.size, ask.changes)
-    return [f"{kind}: {sentence}" for kind, sentence in negatives]

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import combinations, product
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
-from llm_labeler.clients.wordnet.question_rules import intent_questions
+from llm_labeler.clients.wordnet.questions import intent_questions, rephrased
 from llm_labeler.clients.wordnet.reorder import reorderings
 from llm_labeler.clients.wordnet.substitutions import (
     antonym_changes,
     in_compound,
-    parse,
     phrase_table,
-    read_table,
     synonym_changes,
 )
 from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
     TaggedSentence,
-    capital,
     word_set,
 )
 from llm_labeler.records import Polarity
-
-_PARTS = {
-    "x": r"[^?;:]{2,80}?",
-    "y": r"[^?;:]{2,80}?",
-    "do": r"(?!be\b)[^?]+?",
-    "word": r"\w+",
-    "ing": r"\w+ing",
-    "term": r"(?!(?:the|your|my|a|an|it|this|that|there)\b)[\w-]+(?: [\w-]+)?",
-}
 
 _MIN_CONFIDENCE = 0.78
 _MAX_TOKENS = 120  # longer texts are lists
@@ -45,30 +31,6 @@ _QUANTITIES = word_set("no few many")
 _MAX_COMBINED = 6  # changes that are combined in pairs
 
 
-def rephrased(text: str, table: str = "questions") -> Iterator[tuple[str, float]]:
-    """Other wordings of a question with their confidences; nothing for unknown questions."""
-    for pattern, wording, confidence in _rules(table):
-        match = pattern.fullmatch(text)
-        if match:
-            parts = {name: part.strip() for name, part in match.groupdict().items()}
-            mark = "?" if match["end"] else ""
-            yield capital(wording.format_map(parts)) + mark, confidence
-
-
-@cache
-def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    rules = []
-    for left, right, confidence in parse(read_table(table)):
-        wording = re.sub(
-            r"\\\{(\w+)\\\}",
-            lambda part: f"(?P<{part[1]}>{_PARTS[part[1]]})",
-            re.escape(left),
-        )
-        pattern = re.compile(rf"{wording}\s*(?P<end>\?*)", re.IGNORECASE)
-        rules.append((pattern, right, confidence))
-    return tuple(rules)
-
-
 def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     """Up to `size` distinct sentences that differ from the text."""
     sentence = TaggedSentence(" ".join(text.split()))
@@ -77,8 +39,8 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
     questions = intent_questions(sentence.text, polarity)
     if questions:
         return questions[:size]
-    changes = _paraphrases(sentence) if polarity == "positive" else opposites(sentence)
-    ranked = sorted(distinct(sentence, changes), key=lambda pair: (-pair[1], pair[0]))
+    changes = _paraphrases(sentence) if polarity == "positive" else _opposites(sentence)
+    ranked = sorted(_distinct(sentence, changes), key=lambda pair: (-pair[1], pair[0]))
     return [candidate for candidate, _ in ranked[:size]]
 
 
@@ -96,7 +58,7 @@ def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
             yield Change(confidence, left.edits + right.edits)
 
 
-def opposites(sentence: TaggedSentence) -> Iterator[Change]:
+def _opposites(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
     if not sentence.is_question:
         yield from (assertions if sentence.is_negative else denials)(sentence)
@@ -132,7 +94,7 @@ def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     return _NOT.isdisjoint(sentence.low[max(0, edit.start - 3) : edit.end + 1])
 
 
-def distinct(
+def _distinct(
     sentence: TaggedSentence, changes: Iterable[Change]
 ) -> list[tuple[str, float]]:
     """The distinct results of changes with their confidences, without changes of names."""

@@ -27,13 +27,13 @@ _QUANTIFIED = word_set(
     "all every each both either any anyone anybody everyone everything everybody only just almost nearly few"
 )
 # With these subjects, a sentence and its negation may both be true.
-PARTIAL = word_set(
+_PARTIAL = word_set(
     "some many several sometimes occasionally rarely certain other others another"
 )
 # `not` before one of these means something else: "is not only", "are not all".
 _NARROWING = word_set("only just even all both either merely")
 # Adverbs that can't follow `not`; `_AS_WELL` are dropped instead.
-UNDENIABLE = word_set(
+_UNDENIABLE = word_set(
     """
     sometimes probably possibly perhaps likely still certainly only just mostly mainly primarily largely
     then now simply especially even already occasionally maybe once first again further most more much
@@ -130,7 +130,7 @@ def _with_not(sentence: TaggedSentence, verb: int, text: str) -> Edits:
         return ()  # "you always will not"
     end = verb + 1
     after = sentence.word_at(end)
-    if after in UNDENIABLE:
+    if after in _UNDENIABLE:
         return ()
     if after in _AS_WELL:
         end += 1
@@ -151,7 +151,7 @@ def _with_do(sentence: TaggedSentence, verb: int) -> Edits:
     while sentence.code_at(first - 1) == "R":
         first -= 1
     adverbs = sentence.low[first:verb]
-    if not UNDENIABLE.isdisjoint(adverbs):
+    if not _UNDENIABLE.isdisjoint(adverbs):
         return ()
     kept = [adverb for adverb in adverbs if adverb not in _AS_WELL]
     negated = " ".join((_AUXILIARIES[code], "not", *kept, base))
@@ -185,7 +185,7 @@ def _confidence(sentence: TaggedSentence, verb: int) -> float:
         confidence -= 0.05
     if not _CONNECTING.isdisjoint(sentence.low[verb:]):
         confidence -= 0.1
-    if not PARTIAL.isdisjoint(sentence.low[:2]):
+    if not _PARTIAL.isdisjoint(sentence.low[:2]):
         confidence -= 0.25
     if re.search("C[zd]", sentence.codes[verb:]):
         confidence -= 0.1  # the verb after `and` is not negated
@@ -203,7 +203,7 @@ def assertions(sentence: TaggedSentence) -> Iterator[Change]:
         if not edits or "until" in after or not _POLAR.isdisjoint(after[:3]):
             continue
         is_near_verb = verb is not None and abs(index - verb) <= 2
-        if is_near_verb and sentence.low[0] in PARTIAL:
+        if is_near_verb and sentence.low[0] in _PARTIAL:
             continue
         if "any" in after[:4]:
             any_index = index + 1 + after.index("any")

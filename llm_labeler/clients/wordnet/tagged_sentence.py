@@ -10,7 +10,6 @@ from functools import cache, cached_property, lru_cache
 from HanTa.HanoverTagger import HanoverTagger
 
 from llm_labeler.clients.wordnet.wordnet_lexicon import Words, lemmas, with_article_for
-from llm_labeler.records import ChangeKind
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -106,17 +105,11 @@ class Change:
 
     confidence: float  # in [0, 1]
     edits: Edits
-    kind: ChangeKind | None = None  # of a hard negative
 
     @property
     def first(self) -> Edit:
         """The first edit, which most changes have alone."""
         return self.edits[0]
-
-
-def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> Change:
-    """A change of the meaning, for hard negatives."""
-    return Change(confidence, edits, kind)
 
 
 @dataclass(frozen=True)
@@ -170,10 +163,6 @@ class TaggedSentence:
     def code_at(self, index: int) -> str:
         """The code of the token at an index; empty outside of the sentence."""
         return self.codes[index] if 0 <= index < len(self.codes) else ""
-
-    def replaced(self, edit: Edit) -> set[str]:
-        """The lower-case tokens that an edit replaces."""
-        return set(self.low[edit.start : edit.end])
 
     @property
     def is_negative(self) -> bool:

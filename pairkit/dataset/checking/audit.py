@@ -11,18 +11,22 @@ import polars as pl
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
-from pairkit.dataset.conflicts import PAIR, label_scale, labels_differ, unordered
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.provenance import with_provenance
 from pairkit.dataset.records import (
+    FILE,
     MEAN_LABEL,
+    PAIR,
+    ROW,
     LabelKind,
     PairDataset,
     by_reason,
     in_split_order,
     join_bad_rows,
+    label_scale,
+    labels_differ,
     mean_label,
+    unordered,
+    with_provenance,
 )
 from pairkit.similarity.measures import share_long
 from pairkit.similarity.near_duplicates import near_identical_to
@@ -186,7 +190,7 @@ def audit_pairs(dataset: PairDataset, *, skips_bad_rows: bool = False) -> AuditR
         splits={split: _split_report(rows) for split, rows in splits.items()},
         shared_issues=_shared(rows, {"key1": "issue1", "key2": "issue2"}),
         shared_clusters=_shared(rows, {"cluster": "cluster"}),
-        near_identical=_near_identical(rows, equal_too=by_page),
+        near_identical=_near_identical(rows),
         repeated_pairs=_finding(again, _REPEAT),
         contradictory_pairs=_finding(again, _CONTRADICTION),
         issues_by="page" if by_page else "text",
@@ -259,12 +263,11 @@ def _crossing(what: str, splits: Iterable[str]) -> str:
     return f"{what}  in {', '.join(in_split_order(splits))}"
 
 
-def _near_identical(rows: pl.DataFrame, *, equal_too: bool) -> AuditFinding:
-    """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
-    crossing = _text_groups(rows).filter(pl.col("split").list.len() > 1)
+def _near_identical(rows: pl.DataFrame) -> AuditFinding:
+    """Groups of near-identical texts in several splits; those of a single issue are among the shared issues."""
+    in_splits = pl.col("split").list.len() > 1
+    crossing = _text_groups(rows).filter(in_splits, pl.col("issues") > 1)
     is_single = pl.col("text").list.len() == 1
-    if not equal_too:
-        crossing = crossing.filter(~is_single)
     several_texts_first = crossing.sort(is_single, maintain_order=True)
     first = several_texts_first.select("text", "split").head(_EXAMPLES).iter_rows()
     examples = tuple(
@@ -274,21 +277,25 @@ def _near_identical(rows: pl.DataFrame, *, equal_too: bool) -> AuditFinding:
 
 
 def _text_groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """The near-identical texts of each group and its splits, as lists; of texts that are the same, the first."""
+    """The near-identical texts of each group (of equal ones the first), its splits, and its number of issues."""
     sides = rows.select(
-        "split", text=pl.concat_list(_TEXTS), same=pl.concat_list("same1", "same2")
+        "split",
+        text=pl.concat_list(_TEXTS),
+        same=pl.concat_list("same1", "same2"),
+        key=pl.concat_list("key1", "key2"),
     )
-    sides = sides.explode("text", "same").filter(pl.col("same").str.strip_chars() != "")
+    sides = sides.explode("text", "same", "key")
+    sides = sides.filter(pl.col("same").str.strip_chars() != "")
     distinct = sides.unique("same", keep="first", maintain_order=True)
     groups = near_identical_to(distinct["text"].to_list())
-    distinct = distinct.select("same", "text", pl.Series("group", groups))
+    numbered = distinct.select("same", pl.Series("group", groups))
 
-    texts = distinct.group_by("group", maintain_order=True).agg("text")
-    by_split = sides.select("split", "same").join(
-        distinct.select("same", "group"), on="same"
+    sides = sides.join(numbered, on="same", maintain_order="left")
+    return sides.group_by("group", maintain_order=True).agg(
+        pl.col("text").filter(pl.col("same").is_first_distinct()),
+        pl.col("split").unique(),
+        issues=pl.col("key").n_unique(),
     )
-    splits = by_split.group_by("group").agg(pl.col("split").unique())
-    return texts.join(splits, on="group", maintain_order="left")
 
 
 def _pairs_seen_again(rows: pl.DataFrame) -> pl.DataFrame:

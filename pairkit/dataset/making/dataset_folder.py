@@ -1,20 +1,36 @@
-"""The folder of a dataset, which is written in one step."""
+"""The folder of a dataset, which is written in one step, and its card: README.md for dataset hubs."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from pairkit.base.system.files import whole_folder, write_json, write_text
-from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.dataset.records import CONFIG_FOLDERS
+from pairkit.dataset.table_files import stream_parquet, write_parquet
 
 _LOG = logging.getLogger(__name__)
+# Of the Hub, for numbers of up to 3, 4, … digits.
+_SIZE_CATEGORIES = (
+    "n<1K",
+    "1K<n<10K",
+    "10K<n<100K",
+    "100K<n<1M",
+    "1M<n<10M",
+    "10M<n<100M",
+    "100M<n<1B",
+    "1B<n<10B",
+    "10B<n<100B",
+    "100B<n<1T",
+    "n>1T",
+)
 
 
 def shard_path(
@@ -56,12 +72,11 @@ def write_dataset(
         folder.finish(card=card, statistics=statistics, run=run)
 
 
-class DatasetFolder:
+class DatasetFolder(NamedTuple):
     """Writes the folder of a dataset shard by shard, to bound the rows in memory."""
 
-    def __init__(self, out: Path, folder: Path) -> None:
-        self._out = out
-        self._folder = folder
+    out: Path
+    folder: Path  # the files until they are complete
 
     def add(
         self,
@@ -74,8 +89,8 @@ class DatasetFolder:
         """Write shard `index` of `count`, unless it has no rows."""
         if rows.height:
             name = shard_path(config, split, index, count)
-            write_parquet(self._folder / name, rows)
-            _LOG.info("%s: %s, %d rows", self._out, name, rows.height)
+            write_parquet(self.folder / name, rows)
+            _LOG.info("%s: %s, %d rows", self.out, name, rows.height)
 
     def add_frames(
         self,
@@ -88,16 +103,16 @@ class DatasetFolder:
     ) -> None:
         """Write a shard frame by frame."""
         name = shard_path(config, split, index, count)
-        stream_parquet(self._folder / name, frames, dict(schema))
-        _LOG.info("%s: %s", self._out, name)
+        stream_parquet(self.folder / name, frames, dict(schema))
+        _LOG.info("%s: %s", self.out, name)
 
     def finish(
         self, *, card: str, statistics: Mapping[str, Any], run: Mapping[str, Any]
     ) -> None:
         """Write card, statistics and run.json."""
-        write_json(self._folder / "statistics.json", statistics)
-        write_json(self._folder / "run.json", run)
-        write_text(self._folder / "README.md", card)
+        write_json(self.folder / "statistics.json", statistics)
+        write_json(self.folder / "run.json", run)
+        write_text(self.folder / "README.md", card)
 
 
 @contextmanager
@@ -105,3 +120,69 @@ def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
     """Yield a folder to fill, which replaces `out` if the block ends without error."""
     with whole_folder(out) as folder:
         yield DatasetFolder(out, folder)
+
+
+def dataset_card(
+    title: str,
+    *,
+    configs: Mapping[str, Mapping[str, str]],
+    rows: int,
+    sections: Iterable[tuple[str, str]],
+    tags: Sequence[str] = (),
+) -> str:
+    """A card in Markdown with a YAML head that lists the files of each configuration."""
+    head = [
+        "---",
+        f"pretty_name: {json.dumps(title, ensure_ascii=False)}",  # JSON is YAML
+        "task_categories:",
+        "- sentence-similarity",
+        "tags:",
+    ]
+    head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
+    digits = len(str(rows))
+    head += [
+        "size_categories:",
+        f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}",
+        "configs:",
+    ]
+    first, *_ = configs
+    for config, files in configs.items():
+        head.append(f"- config_name: {config}")
+        if config == first:
+            head.append("  default: true")
+        head.append("  data_files:")
+        for split, pattern in files.items():
+            head += [f"  - split: {split}", f"    path: {pattern}"]
+    head += ["---", "\n"]
+    body = f"# {title}\n"
+    for heading, text in sections:
+        if heading:
+            body += f"\n## {heading}\n"
+        body += f"\n{text.strip()}\n"
+    return "\n".join(head) + body
+
+
+def with_section(card: str, heading: str, text: str) -> str:
+    """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
+    card = f"{card.rstrip()}\n\n"
+    section = f"## {heading}\n\n{text.strip()}\n\n"
+    place = rf"(?ms)^## {re.escape(heading)}$.*?(?=^## |\Z)"
+    if not re.search(place, card):
+        place = r"(?m)^(?=## Limitations)|\Z"
+    card = re.sub(place, lambda _: section, card, count=1)
+    return card.rstrip("\n") + "\n"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table with thousands separators; all columns but the first are right-aligned."""
+    marks = ["---"] + ["---:"] * (len(header) - 1)
+    cells = [[_cell(value) for value in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, marks, *cells))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.1%}"
+    return str(value).replace("|", "\\|").replace("\n", "\\n")

@@ -19,12 +19,16 @@ from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file, check_same_run, existing_run
 from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
-from pairkit.dataset.making.dataset_card import dataset_card
-from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.making.dataset_folder import card_files, write_dataset
-from pairkit.dataset.negative_columns import FILE, ROW
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    write_dataset,
+)
+from pairkit.dataset.making.dataset_folder import table as markdown_table
 from pairkit.dataset.reading.in_memory import Source, contents_of, tables_by_split
 from pairkit.dataset.records import (
+    FILE,
+    ROW,
     LabelKind,
     PairDataset,
     by_reason,
@@ -151,11 +155,8 @@ def _drop_counts(
     bad: pl.DataFrame,
 ) -> dict[str, int]:
     """Rows by drop reason, then those that readers skipped by label and for missing values."""
-    reason = _RENAMED[DROPPED]
-    reasons = (
-        dropped[reason].value_counts().sort("count", reason, descending=[True, False])
-    )
-    counts = dict(reasons.iter_rows())
+    reasons = dropped[_RENAMED[DROPPED]].value_counts().rows()
+    counts = dict(sorted(reasons, key=lambda row: (-row[1], row[0])))
     skipped = 0
     for pairs in read:
         if pairs.labels is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,6 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.conflicts import (
-    PAIR,
-    differs_from_first,
-    label_scale,
-    labels_differ,
-    unordered,
-)
 from pairkit.dataset.frames import is_plain, join_frames
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.group_splits import (
@@ -40,10 +32,21 @@ from pairkit.dataset.making.made import (
     run_record,
     write_result,
 )
-from pairkit.dataset.negative_columns import FILE, ROW
-from pairkit.dataset.provenance import typed_rows
-from pairkit.dataset.reading.in_memory import Source, contents_of
-from pairkit.dataset.records import SPLITS, PairDataset, all_texts, named_split
+from pairkit.dataset.reading.in_memory import Source, contents_of, path_of
+from pairkit.dataset.records import (
+    FILE,
+    PAIR,
+    ROW,
+    SPLITS,
+    PairDataset,
+    all_texts,
+    differs_from_first,
+    label_scale,
+    labels_differ,
+    named_split,
+    typed_rows,
+    unordered,
+)
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.same_text import same_text
 
@@ -85,7 +88,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
                 parts.append(pl.DataFrame({_KEY: rows[key], _TEXT: side}))
         if not parts:
             continue
-        members = pl.concat(parts).filter(pl.col(_KEY) != "")
+        has_key = pl.col(_KEY).str.strip_chars() != ""
+        members = pl.concat(parts).filter(has_key)
         leaders = members.select(pl.first(_TEXT).over(_KEY)).to_series()
         groups = connected(groups, leaders.to_numpy(), members[_TEXT].to_numpy())
     return ConnectedTexts(texts, groups, first.to_numpy(), second.to_numpy())
@@ -97,15 +101,13 @@ def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     groups = connected_texts.groups
     first_groups = groups[connected_texts.first].tolist()
     second_groups = groups[connected_texts.second].tolist()
-    rows_of_split = defaultdict(list)
-    for row, split in enumerate(rows["split"].to_list()):
-        rows_of_split[split].append(row)
+    split_of_row = rows["split"]
 
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
-    for split in sorted(rows_of_split, key=_split_rank):
+    for split in sorted(split_of_row.unique(), key=_split_rank):
         kept = set()
-        for row in rows_of_split[split]:
+        for row in (split_of_row == split).arg_true():
             groups_of_row = {first_groups[row], second_groups[row]}
             owners = [owner[group] for group in groups_of_row if group in owner]
             if owners:
@@ -234,7 +236,7 @@ def make_split(
 
 Conflicts = Literal["drop", "first", "error", "keep"]
 
-_MAX_CONFLICTS = 3  # in a message
+_MAX_PLACES = 3  # in a message
 _FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
 _MERGED = """
 Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
@@ -254,12 +256,8 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
         return dict(sources)
     by_name = {}
     for number, source in enumerate(sources, 1):
-        where = contents_of(source)
-        if isinstance(where, PairDataset):
-            where = where.source
-        name = str(number)
-        if isinstance(where, str | Path):
-            name = Path(where).name
+        where = path_of(source)
+        name = str(number) if where is None else Path(where).name
         if not name or name in by_name:
             name = f"{name}-{number}"
         by_name[name] = source
@@ -335,22 +333,17 @@ def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
 
 
 def _refuse_conflicts(differing: pl.DataFrame) -> None:
-    """Raise DataError with the first pairs of different labels, if there are any."""
+    """Raise DataError with the first pair of different labels, if there is one."""
     if differing.is_empty():
         return
-    groups = differing.partition_by(PAIR, maintain_order=True)
-    conflicts = []
-    for group in groups[:_MAX_CONFLICTS]:
-        places = [
-            f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}"
-            for row in group.iter_rows(named=True)
-        ]
-        conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
-    listed = ", ".join(conflicts)
-    if len(groups) > _MAX_CONFLICTS:
-        listed += f" and {len(groups) - _MAX_CONFLICTS:,} more"
+    first, *others = differing.partition_by(PAIR, maintain_order=True)
+    places = [
+        f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}"
+        for row in first.head(_MAX_PLACES).iter_rows(named=True)
+    ]
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {listed}; leave them out"
+        f"pairs with different labels ({1 + len(others):,}), such as {one_line(first['text1'][0], 60)!r}"
+        f" ({'; '.join(places)}); leave them out"
         " with --conflicts=drop, take the first label with --conflicts=first, or keep them with"
         " --conflicts=keep"
     )

@@ -17,9 +17,9 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.pair_rows import check_flat
 from pairkit.dataset.reading.tables import first_row, is_table, read_table
+from pairkit.dataset.records import ROW
 
 _CORPUS = "corpus"
 _QUERIES = "queries"

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
+from shlex import quote
+from statistics import median
+from typing import Literal
 
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.negative_columns import negative_columns
-from pairkit.dataset.reading.proposed_columns import (
-    MIN_LENGTH,
-    UNKNOWN,
-    Meant,
-    Rows,
-    columns_option,
-    likely_pair,
-    text_lengths,
-    text_option,
-)
+
+Rows = Iterable[Mapping[str, object]]
+Meant = Literal["pairs", "pairs or groups", "rows", "texts"]
+"""What a table is expected to have.
+
+`rows` are pairs or single texts, `texts` more likely single texts; texts of groups are labelled by group.
+"""
 
 
 def _name_pairs(names: str) -> list[list[str]]:
@@ -49,6 +49,10 @@ _POSITIVE_NAMES = _name_pairs("""
 """)
 _MAPPED = ("text1", "text2", "label", "anchor", "positive", "text")
 _MAPPED_NEGATIVE = re.compile(r"negative(_\d{1,9})?")
+_NEGATIVE_NAME = re.compile(
+    r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d{0,9})",
+    re.IGNORECASE,
+)
 _NO_NEGATIVES = "none"  # `negative=none` in a mapping ignores the columns of negatives
 _DOCUMENT_NAMES = {
     "title": ("title", "headline", "subject", "summary"),
@@ -68,6 +72,18 @@ TEXT_COLUMNS = (
     "question",
     "title",
 )
+_UNKNOWN = "NAME"  # a column in a proposed option
+_MIN_LENGTH = 20  # of a pair's texts, in characters; names of labels are shorter
+_MAX_ROWS = 1000  # of a table that are looked at
+_MAX_CHARS = 1000  # of a value that are looked at
+_MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
+_NO_TEXT = re.compile(
+    r"\s*(?:"
+    r"\S+://\S*"  # an address
+    r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
+    r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
+    r")\s*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,19 @@ class Roles:
     label: str = ""
     negatives: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
+    has_groups: bool = False  # the names of groups instead of a second text
+
+    @property
+    def required(self) -> dict[str, str]:
+        """The columns without negatives and label, by what messages call them."""
+        if not self.text2:
+            return {"text": self.text1}
+        names = ("anchor", "positive")
+        if self.label:
+            names = ("text1", "text2")
+        elif self.has_groups:
+            names = ("text", "group")
+        return dict(zip(names, (self.text1, self.text2), strict=True))
 
 
 def find_roles(
@@ -93,19 +122,11 @@ def find_roles(
     """
     names = frame.columns
     if columns:
-        single = not meant.startswith("pairs")
-        roles = _mapped_roles(names, where, columns, single=single)
+        roles = _mapped_roles(names, where, columns, meant)
     else:
         roles = _known_roles(frame, where, meant)
-        label = _first_of(_POSITIVE_LABELS, names)
-        if roles.negatives and label:
-            raise DataError(  # a label in a row with negatives is ambiguous
-                f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
-                " with the other columns",
-                path=where,
-            )
     used = {roles.text1, roles.text2, roles.label, *roles.negatives}
-    unused = tuple(name for name in negative_columns(names) if name not in used)
+    unused = tuple(name for name in _negative_columns(names) if name not in used)
     if not roles.text2 or not unused:
         return roles
     if (columns or {}).get("negative") != _NO_NEGATIVES:
@@ -115,6 +136,15 @@ def find_roles(
             path=where,
         )
     return replace(roles, unwanted=unused)
+
+
+def _negative_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns named as negatives, such as `negative_2` or `hard_negatives`, in order of their numbers."""
+    numbers = {}
+    for name in names:
+        if match := _NEGATIVE_NAME.fullmatch(name):
+            numbers[name] = int(match[1] or -1)
+    return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
 def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
@@ -140,19 +170,25 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
             path=where,
         )
     label = _first_of(_LABEL_NAMES, names)
-    negatives = negative_columns(names)
+    negatives = _negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
     # Prodigy stores them beside the label that was proposed.
     if {"answer", "_task_hash"} <= {*names}:
+        option = _proposed_option(frame, pair, "answer", meant)
         raise DataError(
-            f"has answers of Prodigy; give {_pair_option(pair, 'answer')} if pairs are similar that were"
-            " accepted",
+            f"has answers of Prodigy; give {option} if pairs are similar that were accepted",
             path=where,
         )
     if pair and label:
         return Roles(pair[0], pair[1], label)
     if positives := known_pair(names, _POSITIVE_NAMES):
-        label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
+        label = _first_of(_POSITIVE_LABELS, names)
+        if label and negatives:  # which of the texts is it of?
+            raise DataError(
+                f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
+                " with the other columns",
+                path=where,
+            )
         return Roles(positives[0], positives[1], label, negatives)
     option = _proposed_option(frame, pair, label, meant)
     title = " delete rows above the header," if names[1:2] == ["column_2"] else ""
@@ -177,6 +213,11 @@ def known_pair(
     return []
 
 
+def are_usual_names(names: Sequence[str]) -> bool:
+    """Whether these are common names of columns, as in a header."""
+    return bool(known_pair(names) or _first_of(TEXT_COLUMNS, names))
+
+
 def _proposed_option(
     frame: pl.DataFrame,
     pair: Sequence[str],
@@ -184,30 +225,25 @@ def _proposed_option(
     meant: Meant,
 ) -> str:
     """The `--columns` to propose in an error: the likely columns of a pair and its label, or of a text."""
-    lengths = text_lengths(frame.iter_rows(named=True))
+    lengths = _text_lengths(frame.iter_rows(named=True))
     names = frame.columns
-    pair = pair or likely_pair(lengths)
+    pair = pair or _likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
-        return text_option(lengths)
+        return _text_option(lengths)
     texts = [name for name in lengths if name != label]
     if meant == "pairs or groups" and not pair and len(texts) == 1:
         groups = [label] if label else [name for name in names if name not in texts]
         if len(groups) == 1:
-            return columns_option(text=texts[0], group=groups[0])
+            return _columns_option(text=texts[0], group=groups[0])
     if pair and not label and names[:-1] == pair:
         third = names[-1]
         if third in lengths:  # texts, not labels
-            return columns_option(anchor=pair[0], positive=pair[1], negative=third)
+            return _columns_option(anchor=pair[0], positive=pair[1], negative=third)
         label = third
-    return _pair_option(pair, label, is_labelled=len(names) != 2)
-
-
-def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -> str:
-    """The option `--columns` for pairs with labels or, without labels, for anchors and positives."""
-    text1, text2 = pair or (UNKNOWN, UNKNOWN)
-    if not is_labelled:
-        return columns_option(anchor=text1, positive=text2)
-    return columns_option(text1=text1, text2=text2, label=label or UNKNOWN)
+    text1, text2 = pair or (_UNKNOWN, _UNKNOWN)
+    if len(names) == 2 and not label:
+        return _columns_option(anchor=text1, positive=text2)
+    return _columns_option(text1=text1, text2=text2, label=label or _UNKNOWN)
 
 
 def _check_mapping(
@@ -238,15 +274,17 @@ def _mapped_roles(
     names: list[str],
     where: str,
     columns: Mapping[str, str],
-    *,
-    single: bool,
+    meant: Meant,
 ) -> Roles:
-    """The columns as mapped by the user; `single` also allows a mapping of single texts."""
+    """The columns as mapped by the user."""
     used = {**columns}
     if columns.get("negative") == _NO_NEGATIVES:
         del used["negative"]
     negatives = [role for role in used if _MAPPED_NEGATIVE.fullmatch(role)]
     known = [*_MAPPED, *(negatives or ("negative", "negative_1", "…"))]
+    with_groups = meant == "pairs or groups"
+    if with_groups:
+        known.append("group")
     _check_mapping(used, known, names, where)
     if used.keys() == {"text1", "text2", "label"}:
         return Roles(used["text1"], used["text2"], used["label"])
@@ -254,6 +292,9 @@ def _mapped_roles(
         negatives.sort(key=lambda role: int(role[len("negative_") :] or -1))
         in_order = tuple(used[role] for role in negatives)
         return Roles(used["anchor"], used["positive"], negatives=in_order)
+    if with_groups and used.keys() == {"text", "group"}:
+        return Roles(used["text"], used["group"], has_groups=True)
+    single = not meant.startswith("pairs")
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
     or_text = ", or only text" if single else ""
@@ -289,7 +330,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {text_option(text_lengths(rows))}",
+            f" {_text_option(_text_lengths(rows))}",
             path=where,
         )
     if len(names) > 1 and column != "text":
@@ -331,14 +372,66 @@ def document_roles(
                 raise ConfigError(f"column mapping {role!r}: also give {partner}")
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
-        lengths = text_lengths(frame.iter_rows(named=True))
-        option = text_option(lengths)
-        are_long = min(lengths.values(), default=0) >= MIN_LENGTH
+        lengths = _text_lengths(frame.iter_rows(named=True))
+        option = _text_option(lengths)
+        are_long = min(lengths.values(), default=0) >= _MIN_LENGTH
         if len(names) == len(lengths) == 2 and are_long:
-            option = columns_option(question=names[0], answer=names[1])
+            option = _columns_option(question=names[0], answer=names[1])
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
             f" or text; rename them or give {option}",
             path=where,
         )
     return roles
+
+
+def _text_lengths(rows: Rows) -> dict[str, float]:
+    """The median length of the texts in each column that has mostly texts, unless few are distinct."""
+    first_rows = [*islice(rows, _MAX_ROWS)]
+    lengths = {}
+    for name in dict.fromkeys(chain(*first_rows)):
+        values = [row.get(name) for row in first_rows]
+        length = text_length(values)
+        distinct = len({*map(str, values)})
+        if length and _MAX_REPEATS * distinct > len(values):
+            lengths[name] = length
+    return lengths
+
+
+def text_length(values: Iterable[object]) -> float:
+    """The median length of texts; 0 if most values, or all, are addresses, ids, dates or numbers."""
+    return median([*map(_text_length, islice(values, _MAX_ROWS))] or [0])
+
+
+def _text_length(value: object) -> int:
+    if not isinstance(value, str):
+        return 0
+    start = value[:_MAX_CHARS]
+    letters = sum(map(str.isalpha, start))
+    if 3 * letters <= len(start) or _NO_TEXT.fullmatch(start):
+        return 0
+    return len(value)
+
+
+def _likely_pair(lengths: Mapping[str, float]) -> list[str]:
+    """The only two columns with long texts, if their lengths or names (`A 1`, `A 2`) are alike; else empty."""
+    long = [name for name, length in lengths.items() if length >= _MIN_LENGTH]
+    if len(long) != 2:
+        return []
+    shorter, longer = sorted(lengths[name] for name in long)
+    stems = {name[:-1] for name in long}
+    return long if len(stems) == 1 or 2 * longer < 3 * shorter else []
+
+
+def _text_option(lengths: Mapping[str, float]) -> str:
+    """`--columns` with the column of the longest texts."""
+    return _columns_option(text=max(lengths, key=lengths.__getitem__, default=_UNKNOWN))
+
+
+def _columns_option(**roles: str) -> str:
+    """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
+    columns = []
+    for role, name in roles.items():
+        is_usable = {*",="}.isdisjoint(name)
+        columns.append(f"{role}={one_line(name) if is_usable else _UNKNOWN}")
+    return f"--columns {quote(','.join(columns))}"

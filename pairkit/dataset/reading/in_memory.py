@@ -13,7 +13,6 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.frames import frame_of
 from pairkit.dataset.reading.separated import column_names
-from pairkit.dataset.reading.tables import ClassNames, class_names_of_features
 from pairkit.dataset.records import PairDataset
 
 # Such as `train`, `dev_set`, `TEST` or `trainA`, but not `trainee` or `TRAINEE`.
@@ -74,14 +73,17 @@ def contents_of(source: Source) -> str | Path | InMemory:
     return cast("InMemory", source)
 
 
+def path_of(source: Source) -> str | None:
+    """The path or Hub id of a source, also of one that was read; None for other rows in memory."""
+    contents = contents_of(source)
+    if isinstance(contents, PairDataset):
+        return contents.source
+    return str(contents) if isinstance(contents, str | Path) else None
+
+
 def source_name(source: Source) -> str:
     """The name of a source in messages and records."""
-    source = contents_of(source)
-    if isinstance(source, str | Path):
-        return str(source)
-    if isinstance(source, PairDataset):
-        return source.source
-    return f"the {type(source).__name__} given"
+    return path_of(source) or f"the {type(contents_of(source)).__name__} given"
 
 
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
@@ -93,13 +95,13 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
         return {"train": _named_frame(source, where)}
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
-    for name in source:
+    tables = {}
+    for name, table in source.items():
         if not isinstance(name, str) or "/" in name:  # it becomes part of a path
             message = f"the split {name!r} has no name; expected a str such as 'train'"
             raise DataError(message, path=where)
-    return {
-        name: _named_frame(table, f"{where}, {name}") for name, table in source.items()
-    }
+        tables[name] = _named_frame(table, f"{where}, {name}")
+    return tables
 
 
 def _has_columns(source: Mapping[str, Any]) -> bool:
@@ -128,15 +130,6 @@ def tables_by_split(pairs: PairDataset) -> dict[str, pl.DataFrame]:
             return splits
     names = {"text1": "anchor", "text2": "positive"}
     return {name: frame.drop("label").rename(names) for name, frame in splits.items()}
-
-
-def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
-    """The class names of each split, which only a `datasets.Dataset` has."""
-    tables = source if isinstance(source, Mapping) else {"train": source}
-    return {
-        name: class_names_of_features(getattr(table, "features", None))
-        for name, table in tables.items()
-    }
 
 
 def _named_frame(source: Any, where: str) -> pl.DataFrame:

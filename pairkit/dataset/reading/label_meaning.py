@@ -1,4 +1,4 @@
-"""Decide what labels mean: 0 and 1, scores, or classes. Uncertain labels are refused with a remedy.
+"""Labels of tables, and what they mean: 0 and 1, scores, or classes. Uncertain ones are refused with a remedy.
 
 | labels | read as |
 |---|---|
@@ -11,8 +11,7 @@
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
 | anything else | refused with the first row |
 
-Users override this with `labels` (a number or skip for each label; others keep their meaning) and
-`label_range` (the scale of scores, which becomes 0 to 1).
+Users override this with `labels` (other labels keep their meaning) and `label_range`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from shlex import quote
 
 import polars as pl
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import INVISIBLE, one_line
 from pairkit.dataset.labels import (
     LEAVE_OUT,
+    MISSING,
     SCORE_MAX,
     SKIP,
     LabelRules,
@@ -36,7 +37,6 @@ from pairkit.dataset.labels import (
     as_word,
     score_scale,
 )
-from pairkit.dataset.reading.label_column import LabelColumn
 
 _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
 _INITIALS: Mapping[str, Meaning] = {"e": 1.0, "c": 0.0, "n": SKIP}  # of NLI
@@ -60,8 +60,7 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     _NLI,
     _INITIALS,
 )
-# No gold label, in datasets with classes.
-_NO_GOLD = {"-": SKIP, "-1": SKIP}
+_NO_GOLD = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
 _SCORE_NAMES = (
     "score",
     "similarity",
@@ -74,28 +73,126 @@ _UNIT = (0.0, 1.0)  # not similar, similar
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
 _NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
 _MAX_LABELS = 6  # in a message
+_DECIMAL_COMMA = r"^([+-]?\d+),(\d+)(\s*%)?$"
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """The labels of one table with the numbers of their rows; or each distinct one with its first row."""
+
+    values: pl.Series
+    rows: pl.Series
+    times: pl.Series  # how often each occurs
+    where: str  # the table, in messages
+    texts: tuple[str, str]  # names of the columns of the texts
+    classes: Sequence[str] = ()  # names of the classes that numbers stand for
+
+    @cached_property
+    def words(self) -> pl.Series:
+        """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
+        visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
+        # NFKC, so that numbers in full width are numbers.
+        words = visible.str.normalize("NFKC").str.strip_chars()
+        words = words.str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        if not self.values.dtype.is_integer():
+            return words
+        numbers = map(str, range(len(self.classes)))
+        return words.replace(dict(zip(numbers, self.classes, strict=True)))
+
+    @cached_property
+    def numbers(self) -> pl.Series:
+        """The labels as float64; null for words."""
+        if self.values.dtype.is_numeric() and not self.classes:
+            return self.values.cast(pl.Float64)
+        words = self.words
+        is_percent = words.str.ends_with("%").fill_null(value=False)
+        plain = words.str.strip_suffix("%").str.strip_chars_end()
+        numbers = plain.cast(pl.Float64, strict=False)
+        return (numbers / 100).zip_with(is_percent, numbers)
+
+    def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
+        """The labels with a meaning, each with its name there: its word, or the number of its class."""
+        known: dict[str, str] = {}
+        if not meanings:  # saves a loop over scores, which may all differ
+            return known
+        for word in self.words.unique(maintain_order=True):
+            numbers = [
+                str(number) for number, name in enumerate(self.classes) if name == word
+            ]
+            for name in (as_word(word), *numbers):
+                if name in meanings:
+                    known.setdefault(word, name)
+        return known
+
+    def is_known(self, meanings: Mapping[str, Meaning]) -> pl.Series:
+        """A mask of labels with a meaning."""
+        return self.words.is_in([*self.known(meanings)], nulls_equal=True)
+
+    def missing(self) -> pl.Series:
+        """A mask of rows without a label."""
+        is_finite = self.numbers.is_finite().fill_null(value=True)
+        missing = self.values.is_null() | ~is_finite
+        if not self.values.dtype.is_numeric():
+            missing |= self.words.str.contains(f"(?i){MISSING}").fill_null(value=True)
+        return missing
+
+    def filter(self, kept: pl.Series) -> LabelColumn:
+        """The labels of these rows."""
+        return replace(
+            self,
+            values=self.values.filter(kept),
+            rows=self.rows.filter(kept),
+            times=self.times.filter(kept),
+        )
+
+    def distinct(self) -> LabelColumn:
+        """Each distinct label once, which is enough to decide their meaning."""
+        values = self.values
+        if isinstance(values.dtype, pl.Categorical | pl.Enum):
+            values = values.cast(pl.String)
+        columns = {"value": values, "row": self.rows, "times": self.times}
+        by_value = pl.DataFrame(columns).group_by("value", maintain_order=True)
+        distinct = by_value.agg(pl.first("row"), pl.sum("times"))
+        return replace(
+            self,
+            values=distinct["value"].alias(values.name),
+            rows=distinct["row"],
+            times=distinct["times"],
+        )
+
+    def refuse(self, rows: pl.Series, message: str) -> None:
+        """Raise `error` if any row is selected."""
+        if rows.any():
+            raise self.error(rows, message)
+
+    def error(self, rows: pl.Series, message: str) -> DataError:
+        """An error for the first selected row, whose label replaces `{label}` in the message."""
+        place = rows.fill_null(value=False).arg_max() or 0
+        label = one_line(repr(self.values[place]), 60)
+        message = message.replace("{label}", label)
+        return DataError(message, path=self.where, row=int(self.rows[place]))
 
 
 @dataclass(frozen=True)
 class LabelMeaning:
     """The meaning of labels, decided over all tables of a source; and whether all are 0 or 1."""
 
-    words: Mapping[str, Meaning] | None = None
+    words: Mapping[str, Meaning]
     scale: tuple[float, float] | None = None
     read: LabelsRead | None = None
     binary: bool = True
+    absent: Sequence[str] = ()  # labels with a meaning by users that don't occur
 
     def of(self, column: LabelColumn) -> pl.Series:
         """Labels as float64; null for rows to leave out."""
+        numbers: dict[str, float | None] = {}
+        for word, name in column.known(self.words).items():
+            meaning = self.words[name]
+            numbers[word] = None if meaning == SKIP else meaning
         labels = column.numbers
-        if self.words is not None:
-            known = column.known(self.words)
-            meanings = {word: self.words[name] for word, name in known.items()}
-            numbers = {
-                word: number for word, number in meanings.items() if number != SKIP
-            }
+        if numbers:
             labels = column.words.replace_strict(
-                numbers, default=None, return_dtype=pl.Float64
+                numbers, default=labels, return_dtype=pl.Float64
             )
         if self.scale is None:
             return labels
@@ -114,9 +211,11 @@ class LabelMeaning:
 
 def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMeaning:
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
-    if not columns:
-        return LabelMeaning()
     user_values = dict(rules.values or {})
+    if not columns:
+        return LabelMeaning({}, absent=[*user_values])
+    used = {name for column in columns for name in column.known(user_values).values()}
+    absent = [label for label in user_values if label not in used]
     if user_values and any(column.classes for column in columns):
         user_values = {**_NO_GOLD, **user_values}
     # Labels to which the user gave no meaning.
@@ -133,15 +232,13 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         scale = rules.scale or _UNIT
         known = _certain_words(columns, others, user_values, scale)
     elif rules.scale is None:
-        _check_beside_given(columns, others, user_values)
+        if any(map(str.isdecimal, used)):
+            _refuse_numbers(others, one_line(", ".join(user_values), 200))
         _check_numbers(others)
 
-    meanings, skipped = _in_use(columns, {**user_values, **known})
-    if meanings and not are_words:
-        for column in others:
-            known |= dict(zip(map(as_word, column.words), column.numbers, strict=True))
-    words = {**known, **user_values} if meanings else None
-    meaning = LabelMeaning(words, rules.scale)
+    words = {**user_values, **known}
+    meanings, skipped = _in_use(columns, words)
+    meaning = LabelMeaning(words, rules.scale, absent=absent)
     labels = [meaning.of(column) for column in columns]
     binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
 
@@ -159,19 +256,9 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     return replace(meaning, read=LabelsRead(text, skipped, plain), binary=binary)
 
 
-def _check_beside_given(
-    columns: Sequence[LabelColumn],
-    others: Sequence[LabelColumn],
-    user_values: Mapping[str, Meaning],
-) -> None:
-    """If users gave a meaning to some numbers, refuse other ones, even 0 and 1."""
-    used = set[str]()
+def _refuse_numbers(columns: Sequence[LabelColumn], given: str) -> None:
+    """Refuse numbers, even 0 and 1, beside those to which users gave a meaning."""
     for column in columns:
-        used.update(column.known(user_values).values())
-    if not any(map(str.isdecimal, used)):
-        return
-    given = one_line(", ".join(user_values), 200)
-    for column in others:
         column.refuse(
             column.numbers.is_not_null(),
             f"label {{label}} has no meaning among the given ones ({given}); add it to --labels"
@@ -247,8 +334,7 @@ def _unknown_words(
         listed += ", …"
     odd = set[str]()
     for column in columns:
-        words_of_column = column.words.filter(column.numbers.is_null())
-        odd.update(map(as_word, words_of_column))
+        odd.update(map(as_word, column.words.filter(column.numbers.is_null())))
     first = next(column for column in columns if column.numbers.is_null().any())
     is_word = first.numbers.is_null()
     known = [word for word in first.words.unique() if _possible_meanings(word)]
@@ -271,26 +357,15 @@ def _choice(words: Sequence[str], scale: tuple[float, float] = _UNIT) -> str:
     known = {}
     for word in words:
         meanings = _possible_meanings(word)
-        if meanings == {1.0}:
-            known[word] = high
-        elif meanings == {0.0}:
-            known[word] = low
-    if len(words) == 2 and not known:
-        one, other = words
-        first_is_similar = _labels_option({one: high, other: low})
-        second_is_similar = _labels_option({one: low, other: high})
-        return f"set {first_is_similar} or {second_is_similar}, where {high} is similar"
+        if meanings in ({0.0}, {1.0}):
+            known[word] = high if 1.0 in meanings else low
     others = SKIP if {*known.values()} == {low, high} else "X"
     values = {word: known.get(word, others) for word in words}
     meaning = f"{high} is similar"
     if "X" in values.values():
         meaning = f"X is {high} (similar), {low} or skip"
-    return f"set {_labels_option(values)}, where {meaning}"
-
-
-def _labels_option(values: Mapping[str, str]) -> str:
     listed = ",".join(f"{word}={value}" for word, value in values.items())
-    return f"--labels {quote(listed)}"
+    return f"set --labels {quote(listed)}, where {meaning}"
 
 
 def _in_use(
@@ -302,11 +377,10 @@ def _in_use(
     for column in columns:
         known = column.known(meanings)
         used.update(known.values())
-        if not known:  # saves a loop over scores, which may all differ
-            continue
-        for word, times in zip(column.words, column.times, strict=True):
-            if word in known and meanings[known[word]] == SKIP:
-                skipped[as_word(word)] += times
+        skips = [word for word, name in known.items() if meanings[name] == SKIP]
+        left_out = column.filter(column.words.is_in(skips, nulls_equal=True))
+        for word, times in zip(left_out.words, left_out.times, strict=True):
+            skipped[as_word(word)] += times
     listed = []
     for name, meaning in meanings.items():
         if name in used:

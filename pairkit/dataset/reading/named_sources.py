@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.reading.columns import known_pair
-from pairkit.dataset.reading.in_memory import Source, contents_of
+from pairkit.dataset.reading.in_memory import Source, path_of
 from pairkit.dataset.reading.parts import split_name
 from pairkit.dataset.records import SPLITS, PairDataset
 
@@ -128,11 +128,10 @@ def _exists(path: str) -> bool:
 
 def _name(source: Source, number: int, *, parts: int = 1) -> str:
     """A name from the last parts of a path or Hub id."""
-    contents = contents_of(source)
-    where = contents.source if isinstance(contents, PairDataset) else contents
-    if not isinstance(where, str | Path):
+    where = path_of(source)
+    if where is None:
         return f"data-{number}"
-    *above, last = Path(str(where).replace(":", "-")).parts[-parts:] or [""]
+    *above, last = Path(where.replace(":", "-")).parts[-parts:] or [""]
     stem, _, _ = last.lstrip(".").partition(".")
     name = "-".join([*above, stem])
     return re.sub(r"[^\w-]+", "-", name).strip("-") or f"data-{number}"

@@ -5,6 +5,7 @@ All frames here have the column `ROW`, for the row numbers in messages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -12,30 +13,12 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
 from pairkit.dataset.frames import MIXED, as_written, unmixed
-from pairkit.dataset.labels import LEAVE_OUT, MISSING
-from pairkit.dataset.negative_columns import (
-    NEGATIVES,
-    ROW,
-    has_lists,
-    lists_of_texts,
-)
+from pairkit.dataset.labels import MISSING
 from pairkit.dataset.reading.columns import Roles
-from pairkit.dataset.reading.label_column import LabelColumn
+from pairkit.dataset.records import NEGATIVES, ROW
 
-
-def label_column(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    classes: Sequence[str],
-) -> LabelColumn:
-    """The labels of a table; raises DataError if they are lists or structures."""
-    values = frame[roles.label]
-    check_flat(values, frame[ROW], where)
-    if values.dtype == pl.Binary:
-        values = as_text(frame, roles.label, where)
-    texts = (roles.text1, roles.text2)
-    return LabelColumn(values, frame[ROW], _all_labels(1, frame), where, texts, classes)
+# A list of texts in the syntax of JSON or Python.
+_LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""
 
 
 def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
@@ -46,14 +29,14 @@ def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     lists = []
     for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
         may_have_lists = name in (*positives, *roles.negatives)
-        if not may_have_lists or not has_lists(frame[name]):
+        if not may_have_lists or not _has_lists(frame[name]):
             check_flat(frame[name], frame[ROW], where)
             texts.append(as_text(frame, name, where))
         elif name in positives:
-            lists.append(lists_of_texts(frame, positives, where).alias(name))
+            lists.append(_lists_of_texts(frame, positives, where).alias(name))
     frame = frame.with_columns(texts)
     if roles.negatives:
-        negatives = lists_of_texts(frame, roles.negatives, where)
+        negatives = _lists_of_texts(frame, roles.negatives, where)
         lists.append(negatives.alias(NEGATIVES))
     return frame.drop(roles.negatives).with_columns(lists)
 
@@ -169,12 +152,7 @@ def missing_text_masks(
     frame: pl.DataFrame, roles: Roles
 ) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: a reason, such as `empty_text1`, and a mask of the rows that lack the text."""
-    columns = {"text1": roles.text1, "text2": roles.text2}
-    if not roles.label:
-        columns = {"anchor": roles.text1, "positive": roles.text2}
-    if not roles.text2:
-        columns = {"text": roles.text1}
-    for name, column in columns.items():
+    for name, column in roles.required.items():
         texts = frame[column]
         if texts.dtype == pl.List:
             yield f"empty_{name}", texts.list.len() == 0
@@ -188,20 +166,62 @@ def missing_text_masks(
         yield "empty_negative", frame[NEGATIVES].list.len() == 0
 
 
-def missing_text_error(
-    frame: pl.DataFrame,
-    roles: Roles,
-    where: str,
-    reason: str,
-    place: int,
-) -> DataError:
-    """The error for the row at index `place`, which lacks a text for a reason of `missing_text_masks`."""
-    problem_kind, _, name = reason.partition("_")
-    problem = f"{name} is empty"
-    if problem_kind == "placeholder":
-        column = roles.text2 if name in ("text2", "positive") else roles.text1
-        problem = f"{name} is {frame[column][place]!r}, so missing"
-    elif name == "negative" and len(roles.negatives) > 1:
-        problem = f"all of {', '.join(roles.negatives)} are empty"
-    message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
-    return DataError(message, path=where, row=int(frame[ROW][place]))
+def _lists_of_texts(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
+    """The texts of each row in the order of the columns, without blank ones and placeholders such as `NaN`."""
+    columns = {}
+    for name in names:
+        columns[name] = _as_lists(frame[name], frame[ROW], where).fill_null([])
+    lists = pl.DataFrame(columns)
+    is_text = ~pl.element().str.contains(MISSING)
+    texts = pl.concat_list(names).list.eval(pl.element().filter(is_text))
+    return lists.select(texts).to_series()
+
+
+def _has_lists(column: pl.Series) -> bool:
+    """Whether values are lists, also as texts in the syntax of JSON or Python, or some of them are."""
+    if column.dtype != pl.String:
+        return isinstance(column.dtype, pl.List | pl.Array) or column.dtype == MIXED
+    filled = column.drop_nulls()
+    return len(filled) > 0 and filled.str.contains(_LIST).all()
+
+
+def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """A column as lists of texts; a single text becomes a list of one."""
+    if not _has_lists(column):
+        return column.to_frame().select(pl.concat_list(column.name)).to_series()
+    if column.dtype == pl.String:
+        return _parse_json_lists(column, rows, where)
+    if column.dtype == MIXED:
+        cells = column.struct.unnest()
+        lists = _parse_json_lists(cells["json"].alias(column.name), rows, where)
+        is_text = pl.col("text").is_not_null()
+        either = pl.when(is_text).then(pl.concat_list("text")).otherwise(lists)
+        return cells.select(either).to_series()
+    inner = column.dtype.inner  # type: ignore[attr-defined]
+    if inner.is_nested() or inner == pl.Binary:
+        raise DataError(
+            f"the lists in {one_line(column.name)} don't hold texts; expected texts or lists of texts",
+            path=where,
+        )
+    return column.cast(pl.List(pl.String))
+
+
+def _parse_json_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
+    """Parse texts of JSON lists; raises DataError for the first one that isn't JSON."""
+    lists = []
+    for row, value in zip(rows, column, strict=True):
+        try:
+            parsed = json.loads(value or "[]")
+            has_texts = isinstance(parsed, list)
+            has_texts &= all(isinstance(text, str | None) for text in parsed)
+        except (ValueError, RecursionError):
+            has_texts = False
+        if not has_texts:
+            raise DataError(
+                f"{one_line(column.name)} has a value that isn't a JSON list of texts; write it as JSON, or"
+                " give the rows as JSON lines or Parquet",
+                path=where,
+                row=row,
+            )
+        lists.append(parsed)
+    return pl.Series(column.name, lists, pl.List(pl.String))

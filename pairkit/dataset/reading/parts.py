@@ -7,28 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError, RemoteError
+from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_json_object
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
-from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.beir import beir_pairs, is_beir
-from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
     Source,
-    classes_in_memory,
     contents_of,
     source_name,
     tables_in_memory,
 )
 from pairkit.dataset.reading.tables import (
     ClassNames,
+    class_names_of_features,
     first_row,
     has_header,
     is_lines,
@@ -36,7 +35,7 @@ from pairkit.dataset.reading.tables import (
     is_table,
     read_table,
 )
-from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
+from pairkit.dataset.records import CONFIG_FOLDERS, ROW, in_split_order
 
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)",
@@ -123,6 +122,21 @@ def is_hub_name(source: str | Path) -> bool:
     return isinstance(source, str) and bool(_HUB_NAME.fullmatch(source))
 
 
+def fetch_dataset(name: str) -> Mapping[str, Any]:
+    """A dataset from the Hub; each split is a `datasets.Dataset`."""
+    with needed_for(f"{name}: reading from the Hub"):
+        from datasets import load_dataset  # slow to import
+    dataset, _, config = name.partition(":")
+    try:
+        splits: Mapping[str, Any] = load_dataset(dataset, config or None)
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"{name}: no such file or folder; loading from the Hub failed ({one_line(str(error), 200)});"
+            " check name and network"
+        ) from error
+    return splits
+
+
 def files_of(source: Source) -> list[Path]:
     """All files of tables of a source, of all splits and configurations."""
     source = contents_of(source)
@@ -160,12 +174,13 @@ def valid_path(source: str | Path) -> Path:
 
 def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     tables = tables_in_memory(source)
-    classes = classes_in_memory(source)
     lines = isinstance(source, Sequence) and isinstance(source[0], str)
     parts = {}
     for split, table in tables.items():
         place = f"{where}, {split}" if len(tables) > 1 else where
-        parts[split] = [TablePart(place, table, classes.get(split, {}), lines)]
+        given = source.get(split, source) if isinstance(source, Mapping) else source
+        classes = class_names_of_features(getattr(given, "features", None))
+        parts[split] = [TablePart(place, table, classes, lines)]
     return _by_split(parts)
 
 

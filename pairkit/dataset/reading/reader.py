@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.dataset.frames import join_frames
-from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.negative_columns import ROW
-from pairkit.dataset.provenance import count_generated_rows
+from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.frames import join_frames, text_or_json
+from pairkit.dataset.labels import AS_FOUND, LEAVE_OUT, LabelRules, LabelsRead
+from pairkit.dataset.reading.columns import Meant, Roles, find_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.label_column import LabelColumn
-from pairkit.dataset.reading.label_meaning import LabelMeaning, decide_labels
-from pairkit.dataset.reading.pair_rows import to_rows
+from pairkit.dataset.reading.label_meaning import (
+    LabelColumn,
+    LabelMeaning,
+    decide_labels,
+)
+from pairkit.dataset.reading.pair_rows import (
+    as_text,
+    check_flat,
+    missing_text_masks,
+    to_pairs,
+    to_rows,
+    with_texts,
+)
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
-from pairkit.dataset.reading.proposed_columns import Meant
-from pairkit.dataset.reading.source_table import SourceTable
-from pairkit.dataset.records import PairDataset, join_bad_rows, report_bad_rows
+from pairkit.dataset.reading.tables import class_names_of_file
+from pairkit.dataset.records import (
+    FILE,
+    ROW,
+    SPLITS,
+    PairDataset,
+    count_generated_rows,
+    join_bad_rows,
+    report_bad_rows,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,18 +52,14 @@ class SplitRows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    # Tables with the numbers of their rows.
-    places: Mapping[str, Sequence[tuple[str, pl.Series]]]
+    origins: Mapping[str, pl.DataFrame]  # file and number of each row
     written: Mapping[str, int]  # rows with generated texts
     bad_rows: pl.DataFrame
 
     def place(self, split: str, row: int) -> str:
         """The origin of a row, as `file:row`."""
-        for where, numbers in self.places[split]:
-            if row < len(numbers):
-                return f"{where}:{numbers[row]}"
-            row -= len(numbers)
-        raise IndexError(f"{split} has no row {row}")
+        file, number = self.origins[split].row(row)
+        return f"{file}:{number}"
 
     def __getitem__(self, split: str) -> pl.DataFrame:
         """The rows of a split."""
@@ -89,9 +103,8 @@ def collect_pairs(
             bad.append(rows.bad)
             frames.append(table.pairs(rows, placed=placed))
         splits[name] = join_frames(frames)
-    if not meaning.binary:
-        for name, frame in splits.items():
-            splits[name] = frame.with_columns(pl.col("label").cast(pl.Float32))
+        if not meaning.binary:
+            splits[name] = splits[name].cast({"label": pl.Float32})
     return PairDataset(
         splits,
         source_name(source),
@@ -114,20 +127,21 @@ def read_rows(
         source, parts_of(source, lines=True), columns, rules, split, meant=meant
     )
     splits = {}
-    places: dict[str, list[tuple[str, pl.Series]]] = {}
+    origins = {}
     bad = []
     written = dict.fromkeys(by_split, 0)
     for name, tables in by_split.items():
-        places[name] = []
         frames = []
         for table in tables:
             usable = table.usable(meaning)
             bad.append(usable.bad)
             rows = to_rows(usable.frame, table.roles, usable.labels)
-            places[name].append((table.where, rows[ROW]))
-            frames.append(rows.drop(ROW))
+            file = pl.lit(table.where).cast(pl.Categorical)  # one for many rows
+            frames.append(rows.with_columns(file.alias(FILE)))
             written[name] += count_generated_rows(table.rows)
-        splits[name] = join_frames(frames)
+        joined = join_frames(frames)
+        origins[name] = joined.select(FILE, ROW)
+        splits[name] = joined.drop(FILE, ROW)
         has_nulls = splits[name].select(pl.all().has_nulls())
         if any(has_nulls.row(0)):  # as some files lack a column
             raise DataError(
@@ -135,7 +149,7 @@ def read_rows(
                 f" {one_line(', '.join(splits[name].columns))}; read them separately",
                 path=source_name(source),
             )
-    return SplitRows(splits, meaning.read, places, written, join_bad_rows(bad))
+    return SplitRows(splits, meaning.read, origins, written, join_bad_rows(bad))
 
 
 def split_names(source: Source) -> list[str]:
@@ -175,6 +189,146 @@ def _open_tables(
             tables[name].append(table)
             labels += table.distinct_labels()
     meaning = decide_labels(labels, rules)
+    if meaning.absent and len(chosen) == len(parts):
+        listed = one_line(", ".join(meaning.absent), 200)
+        note_once(
+            "%s: no row has these labels of --labels: %s", source_name(source), listed
+        )
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)
     return tables, meaning
+
+
+class UsableRows(NamedTuple):
+    """Rows with the numbers of their labels, and the rows left out."""
+
+    frame: pl.DataFrame
+    labels: pl.Series | None
+    bad: pl.DataFrame | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceTable:
+    """One table of a source with the roles of its columns."""
+
+    where: str
+    rows: pl.DataFrame  # with the column `ROW`
+    roles: Roles
+    labels: LabelColumn | None
+    skips: bool  # whether rows without a label or text are left out
+
+    @classmethod
+    def open(
+        cls,
+        part: TablePart,
+        columns: Mapping[str, str] | None,
+        *,
+        skips: bool,
+        meant: Meant,
+    ) -> SourceTable:
+        """Read a table and find its columns."""
+        where = part.where
+        rows = part.numbered(columns)
+        roles = find_roles(rows.drop(ROW), where, columns, meant)
+        _LOG.info("%s: %d rows, %s", where, rows.height, _read_as(roles))
+        _note_unused_splits(rows, where)
+        labels = None
+        if roles.label:
+            classes = part.classes
+            if isinstance(part.table, Path):
+                classes = class_names_of_file(part.table)
+            values = rows[roles.label]
+            check_flat(values, rows[ROW], where)
+            if values.dtype == pl.Binary:
+                values = as_text(rows, roles.label, where)
+            once = pl.repeat(1, rows.height, eager=True)
+            texts = (roles.text1, roles.text2)
+            names = classes.get(roles.label, ())
+            labels = LabelColumn(values, rows[ROW], once, where, texts, names)
+        # Blank lines of a text file are always left out.
+        return cls(where, rows, roles, labels, skips or part.lines)
+
+    def distinct_labels(self) -> Iterator[LabelColumn]:
+        """Each label once, if there are labels; without missing ones if their rows are left out."""
+        if self.labels is not None:
+            distinct = self.labels.distinct()
+            yield distinct.filter(~distinct.missing()) if self.skips else distinct
+
+    def usable(self, meaning: LabelMeaning) -> UsableRows:
+        """The rows with numeric labels. Those that lack a label or text are left out, or raise DataError."""
+        rows = with_texts(self.rows, self.roles, self.where)
+        labels = None
+        lacking = [*missing_text_masks(rows, self.roles)]
+        if self.labels is not None:
+            missing = self.labels.missing() & self.skips
+            known = meaning.of(self.labels.filter(~missing))
+            labels = pl.repeat(None, rows.height, dtype=pl.Float64, eager=True)
+            labels = labels.scatter((~missing).arg_true(), known)
+            lacking = [
+                (reason, mask & labels.is_not_null()) for reason, mask in lacking
+            ]
+            lacking.insert(0, ("empty_label", missing))
+        each_reason = [pl.when(mask).then(pl.lit(reason)) for reason, mask in lacking]
+        reasons = pl.select(pl.coalesce(each_reason)).to_series()
+        kept = reasons.is_null()
+        if kept.all():
+            return UsableRows(rows, labels, None)
+        if not self.skips:
+            place = kept.arg_min() or 0
+            raise self._missing_text_error(rows, reasons[place], place)
+        bad = self._bad_rows(rows.filter(~kept), reasons.drop_nulls())
+        if labels is not None:
+            labels = labels.filter(kept)
+        return UsableRows(rows.filter(kept), labels, bad)
+
+    def _missing_text_error(
+        self, frame: pl.DataFrame, reason: str, place: int
+    ) -> DataError:
+        """The error for the row at this index, which lacks a text."""
+        problem_kind, _, name = reason.partition("_")
+        problem = f"{name} is empty"
+        if problem_kind == "placeholder":
+            value = frame[self.roles.required[name]][place]
+            problem = f"{name} is {value!r}, so missing"
+        elif name == "negative" and len(self.roles.negatives) > 1:
+            problem = f"all of {', '.join(self.roles.negatives)} are empty"
+        message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
+        return DataError(message, path=self.where, row=int(frame[ROW][place]))
+
+    def _bad_rows(self, frame: pl.DataFrame, reasons: pl.Series) -> pl.DataFrame:
+        """Rows that lack a label or text, with their reasons."""
+        columns: dict[str, pl.Expr | pl.Series] = {
+            "file": pl.lit(self.where),
+            "row": frame[ROW].cast(pl.Int64),
+            "reason": reasons,
+        }
+        for name in ("text1", "text2", "label"):
+            if role := getattr(self.roles, name):
+                columns[name] = text_or_json(frame[role])
+        return pl.concat([join_bad_rows([]), frame.select(**columns)], how="diagonal")
+
+    def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
+        """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
+        pairs = to_pairs(rows.frame, self.roles, rows.labels)
+        if not placed:
+            return pairs.drop(ROW)
+        file = pl.lit(self.where).alias(FILE)
+        return pairs.with_columns(file, pl.col(ROW).cast(pl.Int64))
+
+
+def _read_as(roles: Roles) -> str:
+    """The columns of the roles in words."""
+    columns = {**roles.required, "label": roles.label}
+    columns["negatives"] = ", ".join(roles.negatives)
+    return ", ".join(
+        f"{role} from {one_line(name, 60)}" for role, name in columns.items() if name
+    )
+
+
+def _note_unused_splits(rows: pl.DataFrame, where: str) -> None:
+    """Log that a column with the names of splits is not used."""
+    if rows.schema.get("split") == pl.String:
+        splits = rows["split"].drop_nulls().unique()
+        if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
+            message = "%s: the column split is not used, so all rows are in one split"
+            note_once(message, where)

@@ -48,20 +48,29 @@ def records(
 
     Bad rows raise DataError; `broken` gets their errors instead. A bad header ends the records.
     """
+    form = _form_of(path)
+    first: list[str] = []
     blank = 0  # rows since the last record
-    for row, cells, fault in _checked(path, header=header):
-        if not cells and not fault:
-            blank += 1
+    for row, cells, fault in _parsed(path, form):
+        if not fault and not any(map(str.strip, cells)):
+            blank += bool(first)
             continue
         yield from ((row - number, []) for number in range(blank, 0, -1))
         blank = 0
+        if first:
+            fault = fault or _fault_below(first, cells, form.separator, header=header)
+        else:
+            first = _without_empty_end(cells)
+            check_width(len(first), path)
         if not fault:
-            yield row, cells
+            yield row, cells[: len(first)]
             continue
         bad_row = DataError(fault, path=path, row=row)
         if broken is None:
             raise bad_row
         broken(bad_row)
+        if not first:
+            return
 
 
 def named_records(
@@ -113,31 +122,6 @@ def column_names(names: Iterable[str]) -> list[str]:
     return [*unique]
 
 
-def _checked(path: Path, *, header: bool) -> Iterator[tuple[int, list[str], str]]:
-    """The number, cells and fault of each record below blank rows; a blank row has neither cells nor fault."""
-    form = _form_of(path)
-    first: list[str] = []
-    for row, cells, fault in _parsed(path, form):
-        if not fault and not any(map(str.strip, cells)):
-            if first:
-                yield row, [], ""
-            continue
-        is_first = not first
-        if is_first:
-            first = _without_empty_end(cells)
-            check_width(len(first), path)
-        kept = cells[: len(first)]
-        if header and not is_first and kept == first and len(first) > 1:
-            fault = (
-                "repeats the first row, as in files that were joined; remove this row"
-            )
-        if not fault and len(cells) > len(first):
-            fault = _beyond_header(cells, first, form.separator)
-        yield row, kept, fault
-        if not first:
-            return
-
-
 def _parsed(path: Path, form: _SeparatedForm) -> Iterator[tuple[int, list[str], str]]:
     """The number of each record, its cells, and the fault of one that can't be parsed."""
     # The default, 128 KiB, is too low; unclosed quotes need some limit.
@@ -172,16 +156,20 @@ def _without_empty_end(header: list[str]) -> list[str]:
     return header
 
 
-def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
-    """The fault of a row with texts beyond the last column, if it has any."""
-    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+def _fault_below(
+    first: Sequence[str], cells: Sequence[str], separator: str, *, header: bool
+) -> str:
+    """The fault of a row that repeats the header, or has texts beyond the last column; else empty."""
+    if header and len(first) > 1 and cells[: len(first)] == first:
+        return "repeats the first row, as in files that were joined; remove this row"
+    extra = [cell for cell in cells[len(first) :] if cell.strip()]
     if not extra:
         return ""
     remedy = f"quote texts with {separator!r}"
-    if len(header) == 1:
+    if len(first) == 1:
         remedy += ", or delete rows above the header"
     return (
-        f"{len(cells)} cells, expected {len(header)}, so {one_line(extra[0], 40)!r} is"
+        f"{len(cells)} cells, expected {len(first)}, so {one_line(extra[0], 40)!r} is"
         f" beyond the last column; {remedy}"
     )
 
@@ -246,7 +234,7 @@ def _quotes_between_tabs(path: Path) -> bool:
 def _lines_are_rows(path: Path) -> bool:
     """Whether all lines have the same cells, so that a mark may open speech which ends in a later row."""
     tabs = {line.count("\t") for line in _text_lines(path) if line.strip()}
-    return len(tabs) == 1 and tabs != {0}
+    return len(tabs) == 1
 
 
 def _text_lines(path: Path) -> Iterator[str]:

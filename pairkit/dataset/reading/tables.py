@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -27,14 +27,13 @@ from pairkit.base.system.text_lines import (
     readable,
 )
 from pairkit.dataset.frames import frame_of, join_blocks
-from pairkit.dataset.parquet import POLARS_ERRORS
+from pairkit.dataset.reading.columns import are_usual_names
 from pairkit.dataset.reading.separated import (
     column_names,
     named_records,
     read_separated,
     records,
 )
-from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -43,7 +42,9 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_parquet,
     check_texts,
     check_width,
+    read_sheet,
 )
+from pairkit.dataset.table_files import POLARS_ERRORS
 
 _SEPARATED = (".csv", ".tsv")
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -70,9 +71,9 @@ def is_lines(path: Path) -> bool:
     return format_of(path) == ".txt"
 
 
-def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
-    """Whether a table can be read in batches."""
-    return isinstance(table, Path) and table.suffix.lower() == ".parquet"
+def is_parquet(path: Path) -> bool:
+    """Whether a file can be read in batches."""
+    return path.suffix.lower() == ".parquet"
 
 
 def is_sheet(path: Path) -> bool:
@@ -92,7 +93,16 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     if not are_numbers or format_of(path) not in _SEPARATED:
         return True
     _, cells = next(records(path), (1, []))
-    return used <= {*column_names(cells)}
+    names = column_names(cells)
+    if used <= {*names}:
+        return True
+    if are_usual_names(names):
+        note_once(
+            "%s: row 1 (%s) looks like a header but is read as data; give --columns with names, not numbers",
+            path,
+            one_line(", ".join(names)),
+        )
+    return False
 
 
 def table_rows(
@@ -213,12 +223,6 @@ def json_values(path: Path) -> list[Any]:
         (values,) = arrays
     if not isinstance(values, list):
         raise DataError("expected an array of rows", path=path)
-    if _is_rows(values) and "row_idx" in values[0]:
-        raise DataError(
-            "is an answer of the Hub's dataset viewer, with few rows and shortened texts; give the dataset's"
-            " name instead of a file",
-            path=path,
-        )
     return values
 
 
@@ -305,7 +309,7 @@ ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 
 def class_names_of_file(path: Path) -> ClassNames:
     """The class names of a file written by `datasets`; empty for other files."""
-    if path.suffix.lower() == ".parquet":
+    if is_parquet(path):
         with suppress(
             pl.exceptions.PolarsError, ValueError, RecursionError, AttributeError
         ):

@@ -1,4 +1,4 @@
-"""The log of losses by part, and the detection of divergence.
+"""What is measured beside the training: losses by part, divergence, and the backbone's scores for comparison.
 
 | problem | checked |
 |---|---|
@@ -14,20 +14,34 @@ nevertheless, have cosines near 1 from the start.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 
+from aoe_train.evaluation.dev import DevScores, dev_scores, own_metric
 from aoe_train.model.similarity import unit
-from aoe_train.training.processes import gather_objects
+from aoe_train.training import checkpoints
+from aoe_train.training.processes import (
+    copy_weights,
+    gather_objects,
+    is_main,
+    on_main,
+    trained_weights,
+)
+from aoe_train.training.training_arguments import evaluation_precision
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from aoe_train.evaluation.gain import Gain
+    from aoe_train.training.build import Built
+    from pairkit.base.cli.progress import Progress
 
 
 # Embeddings have collapsed if the mean of 1 - cosine is below _SMALL_SPREAD and _SHRUNK times smaller than
@@ -143,7 +157,7 @@ class Diverged(ConfigError):  # noqa: N818 - names the event
 
 
 def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
-    """Distinct texts for a `CollapseCheck`, some of each collection."""
+    """Distinct texts for the detection of collapse, some of each collection."""
     sample: dict[str, None] = {}
     for texts in collections:
         step = max(1, len(texts) // _TEXTS)
@@ -151,31 +165,19 @@ def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
     return [*sample]
 
 
-@dataclass(frozen=True)
-class CollapseCheck:
-    """Compares the spread of some texts' embeddings with that before training."""
-
-    encode: Callable[[list[str]], np.ndarray]
-    texts: list[str]
-    before: float
-
-    def spread(self) -> float:
-        """The current spread of the embeddings."""
-        return spread(self.encode(self.texts))
-
-    def problem(self, now: float) -> str | None:
-        """The problem that a spread shows, unless it existed before training."""
-        if not math.isfinite(self.before):
-            return None
-        if not math.isfinite(now):
-            return "embeddings are NaN or infinite"
-        small = min(_SMALL_SPREAD, self.before / _SHRUNK)
-        if now >= max(small, self.before / _FAR_SHRUNK):
-            return None
-        return (
-            f"embeddings have collapsed (the mean cosine of {len(self.texts)} different texts is"
-            f" {1 - now:.6f}, before training {1 - self.before:.6f})"
-        )
+def collapse_problem(before: float, now: float, texts: int) -> str | None:
+    """The problem that the spread of `texts` embeddings shows, unless it existed before training."""
+    if not math.isfinite(before):
+        return None
+    if not math.isfinite(now):
+        return "embeddings are NaN or infinite"
+    small = min(_SMALL_SPREAD, before / _SHRUNK)
+    if now >= max(small, before / _FAR_SHRUNK):
+        return None
+    return (
+        f"embeddings have collapsed (the mean cosine of {texts} different texts is"
+        f" {1 - now:.6f}, before training {1 - before:.6f})"
+    )
 
 
 def spread(vectors: np.ndarray) -> float:
@@ -196,3 +198,79 @@ def gradient_problem(norms: Sequence[float]) -> str | None:
     if len(norms) >= 2 * _ENTRIES and last > max(_GROWTH * first, _LARGE_NORM):
         return f"the norm of the gradient grew from {first:.3g} to {norms[-1]:.3g}"
     return None
+
+
+class Baseline:
+    """The backbone's scores, with which those of the trained model are compared."""
+
+    def __init__(self, built: Built) -> None:
+        """Score the backbone on the dev data and the judged pairs."""
+        self._built = built
+        self._judged = built.loaded.judged
+        self._similarity = built.encoder.settings.similarity_fn_name
+        has_metric = built.loaded.sources.dev_metric is not None
+        # Is called on rank 0, or on all ranks if the model is sharded.
+        self.score = self._score_dev if built.data.dev or has_metric else None
+        self.dev = None if self.score is None else on_main(self.score)
+        examples = [*built.data.train.values(), *built.data.dev.values()]
+        self.sample = sample_texts(rows.texts for rows in examples)
+        self.spread_before = on_main(self.spread)
+        if self._judged is not None and is_main():
+            self._judged_before = self._judged.score(self._encode, self._similarity)
+            self._weights = copy_weights(trained_weights(built.model))
+
+    def spread(self) -> float:
+        """The current spread of the sample's embeddings."""
+        return spread(self._encode(self.sample))
+
+    def dev_gain(self) -> dict[str, Any] | None:
+        """The model's gain on the deciding dev set; None without one, and of sharded models."""
+        settings = self._built.loaded.settings
+        before = self.dev
+        if before is None or before.gain_set is None or settings.run.shard:
+            return None
+        return on_main(lambda: self._score_dev().gain_over(before, seed=settings.seed))
+
+    def judged_gain(self) -> Gain | None:
+        """The model's gain on the judged pairs; None without any."""
+        judged = self._judged
+        if judged is None:
+            return None
+        return on_main(
+            lambda: judged.gain(
+                judged.score(self._encode, self._similarity),
+                self._judged_before,
+                self._built.data.train.values(),
+                seed=self._built.loaded.settings.seed,
+            )
+        )
+
+    def restore_weights(self) -> None:
+        """Give the model of rank 0 the backbone's weights again."""
+        if is_main():
+            checkpoints.restore_weights(self._built.model, self._weights)
+
+    def _encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        """Vectors in the precision of evaluation."""
+        # Processes of a sharded model must run the same batches, so none may halve one after an error.
+        halve = not self._built.loaded.settings.run.shard
+        with evaluation_precision(self._built.args):
+            return self._built.encoder.encode(texts, halve=halve, **options)
+
+    def _score_dev(self) -> DevScores:
+        """The current model's scores on the dev data, or by the user's own metric."""
+        built = self._built
+        metric = built.loaded.sources.dev_metric
+        if metric is not None:
+            with evaluation_precision(built.args):
+                return DevScores({"dev": own_metric(metric, built.encoder)})
+
+        def progress(at: Progress) -> None:
+            built.loaded.process.show(replace(at, stage="evaluate on dev data"))
+
+        return dev_scores(
+            partial(self._encode, progress=progress),
+            built.data.dev,
+            self._similarity,
+            chosen=built.loaded.settings.mix.dev,
+        )
