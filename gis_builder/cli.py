@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gis_builder.crawling.crawl import Plan
     from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled
-    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.detection.explain import Explanation
+    from gis_builder.detection.verdict_files import Detected
     from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
 
 app = application(
