@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pairkit.base.cli.startup import start
 
-if TYPE_CHECKING:
-    from typer import Typer
-
-
-def application() -> Typer:
-    """The command line, whose imports are slow."""
-    from aoe_train.api.cli import app
-
-    return app
+CLI = (
+    "aoe_train.api.cli"  # the module of the application, which takes a while to import
+)
 
 
 def main() -> None:
@@ -23,7 +16,7 @@ def main() -> None:
     # Must be set before torch is imported. By default idle threads spin, which multiplies CPU time on a busy
     # machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    start(application)
+    start(CLI)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from runs import argument_parser
 from gis_builder.detection.decision import decide
 from gis_builder.detection.verdict_files import read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
-from gis_builder.gh_archive.archive_threads import threads_of
 from gis_builder.gh_archive.extract import extract_hour
+from gis_builder.gh_archive.judge_threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict, VerdictOutcome

@@ -26,7 +26,7 @@ from machine import processor
 from runs import argument_parser
 
 import gis_builder
-from gis_builder.gh_archive.hours import hours_between
+from gis_builder.gh_archive.extract import hours_between
 from pairkit.base.cli.progress import Progress
 from tests.gis_builder.archive_world import (
     SOURCES,

@@ -37,7 +37,7 @@ from relations import wilson
 from runs import argument_parser
 
 import gis_builder
-from gis_builder.pairing.same_problem import (
+from gis_builder.pairing.positives import (
     WEIGHTS,
     SameProblem,
     Similarities,

@@ -27,7 +27,8 @@ _PUBLIC_NAMES = {
     "gis_builder.crawling.crawl": "Plan",
     "gis_builder.crawling.import_preview": "ImportPreview",
     "gis_builder.crawling.status": "Crawled IncompleteCrawlError Status",
-    "gis_builder.detection.detection_results": "Detected Explanation",
+    "gis_builder.detection.explain": "Explanation",
+    "gis_builder.detection.verdict_files": "Detected",
     "gis_builder.pairing.pairing_results": "ArchiveBuilt Built HoursRead Rendered",
     "gis_builder.pairing.suggest": "Suggested",
 }

@@ -18,8 +18,8 @@ from gis_builder.crawling.import_preview import ImportPreview as ImportPreview
 from gis_builder.crawling.status import Crawled as Crawled
 from gis_builder.crawling.status import IncompleteCrawlError as IncompleteCrawlError
 from gis_builder.crawling.status import Status as Status
-from gis_builder.detection.detection_results import Detected as Detected
-from gis_builder.detection.detection_results import Explanation as Explanation
+from gis_builder.detection.explain import Explanation as Explanation
+from gis_builder.detection.verdict_files import Detected as Detected
 from gis_builder.pairing.pairing_results import ArchiveBuilt as ArchiveBuilt
 from gis_builder.pairing.pairing_results import Built as Built
 from gis_builder.pairing.pairing_results import HoursRead as HoursRead

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pairkit.base.cli.startup import start
 
-if TYPE_CHECKING:
-    from typer import Typer
-
-
-def application() -> Typer:
-    """The command line, whose imports are slow."""
-    from gis_builder.cli import app
-
-    return app
+CLI = "gis_builder.cli"  # the module of the application, which takes a while to import
 
 
 def main() -> None:
     """Run the command line."""
-    start(application)
+    start(CLI)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.api import crawls, datasets
-from pairkit.base.cli.commands import add_command, application, show
+from pairkit.base.cli.commands import add_command, application, run_command
 from pairkit.base.cli.options import RUN, Option
+from pairkit.base.cli.terminal import show
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from gis_builder.crawling.crawl import Plan
     from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled
-    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.detection.explain import Explanation
+    from gis_builder.detection.verdict_files import Detected
     from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
 
 app = application(
@@ -38,8 +39,7 @@ def _plan(arguments: dict[str, Any]) -> Plan:
 
 def _with_build(plan: Plan) -> Plan:
     """The plan, followed by a build with the same options."""
-    words = [word for word in sys.argv[2:] if word != "--dry-run"]
-    return replace(plan, build=("gis", "build", *words))
+    return replace(plan, build=run_command("gis", "build"))
 
 
 @SHARED(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from llm_labeler import api
-from pairkit.base.cli.commands import add_command, application, show
+from pairkit.base.cli.commands import add_command, application, run_command
 from pairkit.base.cli.options import Option
-from pairkit.base.cli.terminal import next_step
+from pairkit.base.cli.terminal import next_step, show
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def _generate(
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)
-        words = [word for word in sys.argv[1:] if word != "--dry-run"]
-        next_step("start the run", ["label", *words], quiet=quiet)
+        next_step("start the run", run_command("label", "generate"), quiet=quiet)
         return
     _show_all(api.generate(**arguments), json=json, quiet=quiet)
 

@@ -17,7 +17,7 @@ _PUBLIC_NAMES = {
         "AuthError BadReply ConfigError DataError LeakError PairkitError RateLimited RemoteError"
     ),
     "pairkit.base.cli.progress": "Progress",
-    "pairkit.base.version": "__version__",
+    "pairkit.base.extras": "__version__",
     "pairkit.dataset.checking.audit": "AuditReport",
     "pairkit.dataset.making.made": "MadeDataset",
     "pairkit.dataset.records": "PairDataset",

@@ -19,7 +19,7 @@ from pairkit.base.errors import LeakError as LeakError
 from pairkit.base.errors import PairkitError as PairkitError
 from pairkit.base.errors import RateLimited as RateLimited
 from pairkit.base.errors import RemoteError as RemoteError
-from pairkit.base.version import __version__ as __version__
+from pairkit.base.extras import __version__ as __version__
 from pairkit.dataset.checking.audit import AuditReport as AuditReport
 from pairkit.dataset.checking.show import ShownPair as ShownPair
 from pairkit.dataset.making.made import MadeDataset as MadeDataset

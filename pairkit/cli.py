@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pairkit.api import checking, making
-from pairkit.base.cli.commands import add_command, application, show, with_input_flags
+from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import OUTPUT, Option
-from pairkit.base.cli.terminal import next_step, out, print_json, say
+from pairkit.base.cli.terminal import (
+    next_step,
+    out,
+    print_json,
+    say,
+    show,
+    with_input_flags,
+)
+from pairkit.base.settings import between_commas
 from pairkit.dataset.shared_options import SHARED
 
 app = application(
@@ -22,7 +30,7 @@ app = application(
         metavar="NAME,…",
         panel="People",
         main=True,
-        read=lambda names: [name.strip() for name in names.split(",")],
+        read=between_commas,
     ),
     port=Option(
         "Port of the page. Default: 8750, or a free port.", short="-p", panel="People"

@@ -66,7 +66,7 @@ def _cache(tmp_path_factory):
 
 def command_line(package):
     """The typer application of a package."""
-    return import_module(f"{package}.__main__").application()
+    return import_module(import_module(f"{package}.__main__").CLI).app
 
 
 @pytest.fixture

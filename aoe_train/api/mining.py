@@ -104,7 +104,7 @@ class Mined(Printed):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to train on the rows, unless only a few are left."""
         from pairkit.dataset.making.made import FEW_ROWS
-        from pairkit.similarity.languages import train_command
+        from pairkit.similarity.measures import train_command
 
         rows = sum(split["rows"] for split in self.statistics["splits"].values())
         if self.out is None or rows < FEW_ROWS:

@@ -38,7 +38,7 @@ from pairkit.dataset.records import (
 )
 from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
-from pairkit.similarity.same_text import first_of_same
+from pairkit.similarity.terms import first_of_same
 
 Say = Callable[[str], None]
 _ROWS_AT_ONCE = 1 << 16

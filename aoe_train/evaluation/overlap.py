@@ -2,7 +2,7 @@
 
 A model folder contains sorted 64-bit hashes of each training text and of each labelled pair. They show
 whether a given text or pair was trained on, but don't reveal texts. In texts, letter case and white space are
-normalised; pairs are equal if their texts are the same (`pairkit.similarity.same_text`), in any order.
+normalised; pairs are equal if their texts are the same (`pairkit.similarity.terms`), in any order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aoe_train.model.folder_checks import mapped_array
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_errors
-from pairkit.similarity.same_text import same_text
+from pairkit.similarity.terms import same_text
 
 DIGESTS_FILE = "training_texts.npy"
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the order of hashes counts

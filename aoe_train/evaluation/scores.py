@@ -38,10 +38,9 @@ from aoe_train.evaluation.tasks import (
 )
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
-from pairkit.base.cli.result_table import Printed, ResultTable, escape
+from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_page
 from pairkit.base.errors import DataError
 from pairkit.dataset.making import dataset_folder as card
-from pairkit.reports.page import html_page
 
 if TYPE_CHECKING:
     import polars as pl

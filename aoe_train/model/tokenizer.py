@@ -254,7 +254,7 @@ def add_padding(tokenizer: PreTrainedTokenizerFast) -> None:
 
 def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
     """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
-    from pairkit.similarity.languages import sampled  # imports polars
+    from pairkit.similarity.measures import sampled  # imports polars
 
     sample = sampled(texts)
     letters = [letter for letter in "".join(sample) if letter.isalpha()]

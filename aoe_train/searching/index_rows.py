@@ -51,7 +51,7 @@ from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.records import FILE, ROW
 from pairkit.dataset.table_files import read_parquet
 from pairkit.extracting.chunks import Chunk, split_into_chunks
-from pairkit.extracting.document import Document
+from pairkit.extracting.documents import Document
 from pairkit.extracting.html_blocks import without_tags
 
 ABOUT = "index.json"

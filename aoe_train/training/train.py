@@ -58,7 +58,7 @@ from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.base.system.machine import peak_rss_mb
 from pairkit.dataset.reading.in_memory import source_name
 from pairkit.dataset.records import join_bad_rows, write_bad_rows
-from pairkit.similarity.languages import languages
+from pairkit.similarity.measures import languages
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback

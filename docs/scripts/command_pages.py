@@ -28,7 +28,7 @@ def scripts() -> dict[str, str]:
 
 def command_tree(package: str) -> TyperGroup:
     """The command line of a package, with all its commands."""
-    tree: Any = get_command(import_module(f"{package}.__main__").application())
+    tree: Any = get_command(import_module(import_module(f"{package}.__main__").CLI).app)
     if not isinstance(tree, TyperGroup):
         raise TypeError(f"{package}: expected a group of commands")
     return tree

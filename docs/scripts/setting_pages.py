@@ -14,7 +14,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pairkit.base.cli.options import parameters
-from pairkit.base.cli.usage_errors import flag_of
 from pairkit.base.settings import Settings
 
 _MAX_ITEMS = 8
@@ -65,7 +64,7 @@ def setting_page(
         "error.",
     ]
     for heading, (model, function) in roots.items():
-        flags = {each.option.setting: flag_of(each) for each in parameters(function)}
+        flags = {each.option.setting: each.flag for each in parameters(function)}
         lines += ["", f"## {heading}"]
         for section in sections(model, flags):
             title = f"`[{section.prefix}]`" if section.prefix else "Top level"

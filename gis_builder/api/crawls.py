@@ -26,7 +26,8 @@ from pairkit.dataset.shared_options import columns_given, mapping
 if TYPE_CHECKING:
     from gis_builder.crawling.import_preview import ImportPreview
     from gis_builder.crawling.status import Crawled, Status
-    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.detection.explain import Explanation
+    from gis_builder.detection.verdict_files import Detected
     from gis_builder.pairing.pairing_results import Rendered
     from gis_builder.pairing.suggest import Suggested
     from gis_builder.trackers.ticket_files import ImportOptions
@@ -205,9 +206,8 @@ def detect(
         ConfigError: A setting is invalid, or there is no crawl in that folder.
         DataError: Its store is damaged or has no issues.
     """
-    from gis_builder.detection.detection_results import Detected
     from gis_builder.detection.detector import detect as detect_duplicates
-    from gis_builder.detection.verdict_files import FILE, count_verdicts
+    from gis_builder.detection.verdict_files import FILE, Detected, count_verdicts
     from gis_builder.settings import BuildSettings
     from gis_builder.store.store import locked_store
     from pairkit.base.settings import load_settings
@@ -243,7 +243,6 @@ def explain(
         ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
-    from gis_builder.detection.detection_results import Explanation
     from gis_builder.detection.detector import explain_thread
     from gis_builder.pairing.pair_folder import dropped_lines
     from gis_builder.pairing.pairing_results import DROPPED_FILE
@@ -257,19 +256,12 @@ def explain(
     if (folder / "hours").is_dir():
         from gis_builder.gh_archive.judge_threads import explain_archived
 
-        verdict, text = explain_archived(folder, name, detection)
+        explanation = explain_archived(folder, name, detection)
     else:
         with open_store(folder) as store:
-            verdict, text = explain_thread(store, name, detection)
-    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
-    return Explanation(
-        issue=str(verdict.ref),
-        outcome=str(verdict.outcome),
-        targets=tuple(map(str, verdict.targets)),
-        confidence=verdict.confidence,
-        reason=verdict.reason,
-        text=text,
-    )
+            explanation = explain_thread(store, name, detection)
+    dropped = dropped_lines(folder / DROPPED_FILE, explanation.issue)
+    return replace(explanation, text="\n".join([explanation.text, *dropped]))
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))

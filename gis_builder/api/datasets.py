@@ -254,7 +254,7 @@ def read_hours(request: ArchiveRequest) -> HoursRead:
 
 def _archive_job(request: ArchiveRequest) -> Job:
     from gis_builder.gh_archive.archive_run import Job
-    from gis_builder.gh_archive.hours import hours_between
+    from gis_builder.gh_archive.extract import hours_between
     from gis_builder.gh_archive.judge_threads import read_exclusions
     from gis_builder.settings import ArchiveSettings
     from pairkit.base.settings import argument, load_settings

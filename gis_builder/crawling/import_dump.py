@@ -46,10 +46,10 @@ from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_events
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import UNREADABLE
-from pairkit.base.batched import batched
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
+from pairkit.base.system.machine import batched
 
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from gis_builder.detection.issue_references import Reference
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.lexicon import Code, CodedSentence, Span, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
-from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import (
     FOREIGN_RULES,
     RULES,
@@ -25,13 +25,13 @@ from gis_builder.store import IssueRef, IssueRefs
 
 # Every rule of a kind needs one of these codes: a cheap test before the patterns.
 _REQUIRED_CODES = {
-    ClaimKind.DUPLICATE: {
-        Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
-    },
-    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED, Code.ADDED_TO},
-    ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
-    ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
-}  # fmt: skip
+    ClaimKind.DUPLICATE: code_pattern(
+        "[DUPLICATE DUPLICATES DUPLICATED CORRECTION HAS_DUPLICATES]"
+    ),
+    ClaimKind.FAVOUR: code_pattern("[FAVOUR MOVED ADDED_TO]"),
+    ClaimKind.SAME: code_pattern("[SAME_AS SAME THIS SIMILAR_TO DIFFERENT]"),
+    ClaimKind.TRACKED: code_pattern("[TRACKED REPORTED COVERS PART_OF]"),
+}
 
 # Words before a marker that change its meaning; each pattern ends where the marker begins.
 _DENIAL = code_pattern(
@@ -98,6 +98,7 @@ _SEVERAL = re.compile(
 # How many sentences before a marker are searched for its target; the further reach is for "dup of that one".
 _REACH = 3
 _FAR_REACH = 40
+_LONGEST_LEAD = 12  # codes of the patterns that end at a marker
 _MAX_SAID = 200
 
 
@@ -142,9 +143,9 @@ class Marker(NamedTuple):
     rule: ClaimRule
     start: int
     end: int
-    targets: tuple[int, int] | None
-    subject: tuple[int, int] | None
     is_reversed: bool  # the other issue is said to be a duplicate of this one
+    targets: Span | None = None
+    subject: Span | None = None
 
 
 @cache
@@ -162,9 +163,8 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     """The markers of a sentence in order; if two overlap, the earlier rule wins."""
     markers = []
     covered = bytearray(len(codes))
-    present = frozenset(codes)
     for kind, rules in _compiled(is_foreign=is_foreign).items():
-        if present.isdisjoint(_REQUIRED_CODES[kind]):
+        if not _REQUIRED_CODES[kind].search(codes):
             continue
         for rule, pattern in rules:
             for match in pattern.finditer(codes):
@@ -172,39 +172,30 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
                 if not any(covered[start:end]):
                     covered[start:end] = b"\x01" * (end - start)
                     markers.append(_marker(kind, rule, match))
-    return sorted(markers, key=lambda marker: marker.start)
+    return sorted(markers, key=attrgetter("start"))
 
 
 def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
     groups = match.re.groupindex
     spans = {name: match.span(name) for name in groups if match.start(name) >= 0}
-    return Marker(
-        kind,
-        rule,
-        *spans["marker"],
-        spans.get("targets"),
-        spans.get("subject"),
-        "reversed" in spans,
-    )
+    is_reversed = spans.pop("reversed", None) is not None
+    start, end = spans.pop("marker")
+    return Marker(kind, rule, start, end, is_reversed, **spans)
 
 
 def says_different(codes: str) -> bool:
     """Whether the sentence distinguishes two issues: "a different bug", "not the same as #1"."""
-    return Code.DIFFERENT in codes and _DIFFERENT.search(codes) is not None
+    return _DIFFERENT.search(codes) is not None
 
 
 def says_fixed(codes: str) -> bool:
     """Whether the sentence calls the issue fixed or not a bug."""
-    return Code.FIXED in codes and _FIXED.search(codes) is not None
+    return _FIXED.search(codes) is not None
 
 
 def is_reopening(codes: str) -> bool:
     """Whether the speaker reopens the issue, not "reopen if it comes back"."""
-    return (
-        Code.REOPEN in codes
-        and Code.IF not in codes
-        and _REOPENING.search(codes) is not None
-    )
+    return Code.IF not in codes and _REOPENING.search(codes) is not None
 
 
 def is_kept_open(codes: str) -> bool:
@@ -227,10 +218,10 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
 class SentenceReader:
     """Reads the claims of one sentence; common properties of its claims are computed once."""
 
-    def __init__(self, page: PreparedText, index: int, sentence: CodedSentence) -> None:
+    def __init__(self, page: PreparedText, index: int) -> None:
         self.page = page
         self.index = index
-        self.sentence = sentence
+        self.sentence = sentence = page.sentence(index)
         self.start = sentence.spans[0][0]
         self.end = sentence.spans[-1][1]
         this = _THIS.search(page.hidden, self.start, self.end)
@@ -254,14 +245,14 @@ class SentenceReader:
                     claim = replace(claim, about_others=True)
                 yield claim
 
-    def _is_preceded(self, by: re.Pattern[str], marker: Marker, reach: int) -> bool:
-        start = max(0, marker.start - reach)
+    def _is_preceded(self, by: re.Pattern[str], marker: Marker) -> bool:
+        start = max(0, marker.start - _LONGEST_LEAD)
         return by.search(self.sentence.codes, start, marker.start) is not None
 
     def _counts(self, marker: Marker) -> bool:
         """Whether a marker is a claim in its context."""
         rule = marker.rule
-        if self._is_preceded(_IN_VAIN, marker, 12):
+        if self._is_preceded(_IN_VAIN, marker):
             return False
         sentence_text = self.page.hidden[self.start : self.end]
         if rule.opens_list and not sentence_text.rstrip().endswith(":"):
@@ -280,7 +271,7 @@ class SentenceReader:
         if self._is_quoted(marker):
             return False
         # "The fix was the same as for #1."
-        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker, 8)
+        is_of_a_fix = self._is_preceded(_OF_A_FIX, marker)
         return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
@@ -373,16 +364,16 @@ class SentenceReader:
         if Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
         is_hedged_later = self._is_followed(_HEDGED_AFTER, marker)
-        if is_hedged_later or self._is_preceded(_HEDGE, marker, 12):
+        if is_hedged_later or self._is_preceded(_HEDGE, marker):
             return Stance.HEDGED
         return Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
         if not self.sentence.is_foreign:
-            return self._is_preceded(_DENIAL, marker, 9)
+            return self._is_preceded(_DENIAL, marker)
         if self._is_followed(_DENIED_AFTER, marker):
             return True
-        return self._is_preceded(_FOREIGN_DENIAL, marker, 12)
+        return self._is_preceded(_FOREIGN_DENIAL, marker)
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""
@@ -400,7 +391,7 @@ class SentenceReader:
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 
 
-def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:
+def _within(sentence: CodedSentence, span: Span | None) -> list[Reference]:
     if span is None:
         return []
     start, end = span

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -19,12 +21,61 @@ from gis_builder.detection.statements import (
     Rules,
     Statement,
     TrackerMarks,
+    before_closing,
     closing_of,
     instant,
     read_statements,
 )
-from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
 from gis_builder.store import Issue, IssueRef, IssueRefs, Kind, Thread
+
+
+class ClaimState(StrEnum):
+    """Whether a claim is still valid, and if not, why."""
+
+    VALID = "valid"
+    DISPUTED = "disputed"  # "not a dup", "a different bug"
+    REOPENED = "reopened"
+    UNMARKED = "unmarked"  # the tracker's mark was removed
+    FIXED = "fixed"  # the issue was then closed as fixed or as not a bug
+    # The claim was only a guess, and another explanation followed.
+    EXPLAINED = "explained"
+
+
+@dataclass(slots=True)
+class TrackedClaim:
+    """A claim with its resolved targets and its current state."""
+
+    claim: Claim
+    targets: IssueRefs
+    statement: Statement
+    index: int  # of the statement in the thread
+    stance: Stance
+    # Whether the text has no reference, so that another statement names the target.
+    is_inferred: bool = False
+    confirmed_by: Statement | None = None
+    state: ClaimState = ClaimState.VALID
+    is_disputed_later: bool = False  # by a bystander, after the closing
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether no later statement or event revoked the claim."""
+        return self.state is ClaimState.VALID
+
+    @property
+    def asserts_duplicate(self) -> bool:
+        """Whether it is an asserted duplicate, the firmest kind of claim."""
+        return self.claim.kind is ClaimKind.DUPLICATE and self.stance is Stance.ASSERTED
+
+    def names_any(self, refs: IssueRefs) -> bool:
+        """Whether one of these issues is a target of the claim."""
+        return not set(self.targets).isdisjoint(refs)
+
+    def confirm(self, statement: Statement, stance: Stance = Stance.ASSERTED) -> None:
+        """Record that a later statement supports the claim."""
+        self.confirmed_by = statement
+        if stance is Stance.ASSERTED or self.stance is Stance.ASKED:
+            self.stance = stance
+
 
 # A bare "yes" or "no" can answer a claim up to this many comments earlier.
 _ANSWER_REACH = 2
@@ -60,7 +111,7 @@ class ClaimTracker(Struct):
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
         if statement.reading.reopens:
-            until_closing = instant(self.closed_at) - instant(statement.when)
+            until_closing = before_closing(self.issue, statement)
             if timedelta(0) <= until_closing <= SAME_SITTING:
                 # It was closed again within minutes, as people do to edit its fields.
                 self._was_reopened = True
@@ -269,7 +320,7 @@ class ClaimTracker(Struct):
 
     def _has_authority_by_closing(self, statement: Statement) -> bool:
         """Whether a statement of someone with authority was made before or at the closing."""
-        is_by_closing = instant(statement.when) <= instant(self.closed_at) + ONE_CLICK
+        is_by_closing = before_closing(self.issue, statement) >= -ONE_CLICK
         return _has_authority(statement) and is_by_closing
 
     def _restore_explained(self, statement: Statement) -> TrackedClaim | None:
@@ -396,7 +447,7 @@ def track_claims(
         tracker.add(statement)
     for tracked in tracker.claims:
         when = (tracked.confirmed_by or tracked.statement).when
-        if marks.reopened_at is not None and when < marks.reopened_at:
+        if when < marks.reopened_at:
             tracked.state = ClaimState.REOPENED
         for event in marks.unmarked:
             is_meant = event.target is None or event.target in tracked.targets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.claim_tracker import TrackedClaim
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     AT_CLOSING,
@@ -14,7 +15,6 @@ from gis_builder.detection.statements import (
     Statement,
     before_closing,
 )
-from gis_builder.detection.tracked_claim import TrackedClaim
 
 SAME_MOMENT = timedelta(minutes=10)
 A_DAY = timedelta(days=1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
 from gis_builder.detection.claim_reader import Stance
 from gis_builder.detection.claim_tracker import (
     DECIDING_ROLES,
+    ClaimState,
     ClaimTracker,
+    TrackedClaim,
     track_claims,
 )
 from gis_builder.detection.claim_weight import (
@@ -30,7 +32,6 @@ from gis_builder.detection.statements import (
     before_closing,
     read_marks,
 )
-from gis_builder.detection.tracked_claim import ClaimState, TrackedClaim
 from gis_builder.store import (
     Evidence,
     Issue,
@@ -61,7 +62,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     issue = thread.issue
     if issue.state != "closed":
         return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")
-    marks = read_marks(thread)
+    marks = read_marks(thread, rules.site)
     verdict = _from_marks(issue, marks, rules.site)
     if verdict:
         pulls = {event.target for event in marks.marked if event.target_is_pull}
@@ -73,7 +74,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
         pulls = {
             ref for statement in tracker.statements for ref in statement.reading.pulls
         }
-    verdict = _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
+    verdict = _check_targets(verdict, kind_of, pulls, rules)
     is_duplicate = verdict.outcome is VerdictOutcome.DUPLICATE
     if is_duplicate and verdict.confidence < rules.min_confidence:
         uncertain = VerdictOutcome.UNCERTAIN
@@ -84,7 +85,6 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
     """The verdict by a mark, which takes precedence over what people say; None without one."""
     page = issue.ref.page(site)
-    imported = marks.imported
     confidence = _MARKED
     if issue.duplicate_of:
         targets = _targets_of_field(issue.duplicate_of, marks)
@@ -98,16 +98,8 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
         evidence = Evidence(
             "marked_event", page, event.actor, event.created_at, targets
         )
-    elif imported is not None and imported.targets:
-        comment = imported.comment
-        evidence = Evidence(
-            kind="imported_mark",
-            url=f"{page}#issuecomment-{comment.id}",
-            who=comment.author,
-            when=comment.created_at,
-            targets=imported.targets,
-            said=imported.line,
-        )
+    elif marks.imported is not None and marks.imported.targets:
+        evidence = marks.imported
     else:
         return None
     return Verdict(
@@ -201,12 +193,14 @@ def _reason(tracked: TrackedClaim) -> str:
 def _evidence(tracked: TrackedClaim) -> Evidence:
     statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
-    evidence = _naming(statement, tracked.targets, f"{role}_comment")
-    return replace(evidence, said=tracked.claim.said)
+    said = tracked.claim.said
+    return _naming(statement, tracked.targets, f"{role}_comment", said)
 
 
-def _naming(statement: Statement, refs: IssueRefs, kind: str) -> Evidence:
-    return Evidence(kind, statement.url, statement.who, statement.when, refs)
+def _naming(
+    statement: Statement, refs: IssueRefs, kind: str, said: str = ""
+) -> Evidence:
+    return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
 
 
 def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
@@ -309,50 +303,45 @@ def _named_nearby(tracker: ClaimTracker) -> Evidence | None:
     return _naming(statement, (ref,), "only_mention")
 
 
-def _with_known_pulls(kind_of: KindOf, pulls: Collection[IssueRef | None]) -> KindOf:
-    """`kind_of`, but references that were not fetched are pull requests if the thread shows it."""
+def _check_targets(
+    verdict: Verdict,
+    kind_of: KindOf,
+    pulls: Collection[IssueRef | None],
+    rules: Rules,
+) -> Verdict:
+    """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain.
 
-    def known(ref: IssueRef) -> Kind:
-        kind = kind_of(ref)
-        return Kind.PULL if kind is Kind.UNKNOWN and ref in pulls else kind
-
-    return known
-
-
-def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
-    """Drop targets that can't be canonical; if none is left, the issue is not a duplicate, or uncertain."""
+    `pulls` are pull requests by the thread, which matters if they were not fetched.
+    """
     if verdict.outcome is not VerdictOutcome.DUPLICATE:
         return verdict
     targets = [ref for ref in verdict.targets if ref != verdict.ref]
-    if not targets:
-        return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
     home = {verdict.ref.repo, *rules.one_tracker}
     near = [ref for ref in targets if rules.allow_cross_repository or ref.repo in home]
-    if not near:
-        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
+    for ref, kind in kinds.items():
+        if kind is Kind.UNKNOWN and ref in pulls:
+            kinds[ref] = Kind.PULL
     possible = (Kind.ISSUE, Kind.UNKNOWN)
     usable = tuple(ref for ref in near if kinds[ref] in possible)
-    if not usable:
-        if Kind.MISSING in kinds.values():
-            return _rejected(verdict, VerdictOutcome.UNCERTAIN, "target_missing", near)
-        return _rejected(verdict, VerdictOutcome.NOT, "target_is_pull", near)
-    confidence = verdict.confidence
-    if Kind.ISSUE not in kinds.values():
-        confidence = round(confidence * _UNSEEN, 3)
-    return replace(verdict, targets=usable, confidence=confidence)
+    if usable:
+        confidence = verdict.confidence
+        if Kind.ISSUE not in kinds.values():
+            confidence = round(confidence * _UNSEEN, 3)
+        return replace(verdict, targets=usable, confidence=confidence)
 
-
-def _rejected(
-    verdict: Verdict,
-    outcome: VerdictOutcome,
-    reason: str,
-    targets: Iterable[IssueRef],
-) -> Verdict:
+    outcome = VerdictOutcome.NOT
+    reason = "target_is_pull" if targets else "self_reference"
+    if targets and not near:
+        outcome = VerdictOutcome.UNCERTAIN
+        reason = "cross_repository"
+    elif Kind.MISSING in kinds.values():
+        outcome = VerdictOutcome.UNCERTAIN
+        reason = "target_missing"
     return replace(
         verdict,
         outcome=outcome,
-        targets=tuple(targets),
+        targets=tuple(near or targets),
         confidence=_REJECTED,
         reason=reason,
     )

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explained
+from gis_builder.detection.explain import Explanation, explained
 from gis_builder.detection.issue_references import github_links
 from gis_builder.detection.statements import Rules
 from gis_builder.detection.verdict_files import (
@@ -35,7 +35,6 @@ from gis_builder.store import (
     Store,
     StoredThread,
     Thread,
-    Verdict,
     full_names,
 )
 from pairkit import __version__
@@ -46,25 +45,13 @@ from pairkit.dataset.table_files import write_parquet
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
-# The code that makes verdicts.
-CODE = (
-    "store/issue_records.py",
-    "trackers/markup.py",
-    "trackers/markup.toml",
-    "detection",
-)
 
 
 @cache
-def code_digest(*parts: str) -> str:
-    """A hash of modules (`store/issue_records.py`) and folders (`detection`) of this package."""
-    package = Path(__file__).parents[1]
-    files: list[Path] = []
-    for part in parts:
-        path = package / part
-        files += path.rglob("*") if path.is_dir() else [path]
-    digest = hashlib.sha256()
-    for file in sorted(files, key=lambda file: file.name):
+def code_digest() -> str:
+    """A hash of the version and the code of this package, for results that are kept between runs."""
+    digest = hashlib.sha256(__version__.encode())
+    for file in sorted(Path(__file__).parents[1].rglob("*")):
         if file.suffix in (".py", ".toml"):
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
@@ -125,10 +112,8 @@ def parse_issue(name: str) -> IssueRef:
     return parse_ref(name)
 
 
-def explain_thread(
-    store: Store, name: str, settings: DetectSettings
-) -> tuple[Verdict, str]:
-    """One thread's verdict and its explanation."""
+def explain_thread(store: Store, name: str, settings: DetectSettings) -> Explanation:
+    """Explain the verdict on one thread."""
     thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
@@ -199,7 +184,11 @@ class Detector:
     ) -> CachedVerdict:
         """Reuse the cached verdict if its inputs are the same, or judge anew; adds it to the cache."""
         input_hash = stored.digest(rules_hash)
-        if cached and cached.input_hash == input_hash and self._is_current(cached):
+        if (
+            cached
+            and cached.input_hash == input_hash
+            and all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
+        ):
             judged = cached
             origin = "reused"
         else:
@@ -212,10 +201,6 @@ class Detector:
         )
         self._cache.add(judged)
         return judged
-
-    def _is_current(self, cached: CachedVerdict) -> bool:
-        """Whether the issues that a verdict depends on are of the same kinds as then."""
-        return all(self.kind_of(ref) is kind for ref, kind in cached.dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> CachedVerdict:
         dependencies = {}
@@ -257,6 +242,7 @@ class Detector:
         names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
-        code = [__version__, code_digest(*CODE)]
-        inputs = json.dumps([repo, names, self._site, *tickets, settings, *code])
+        inputs = json.dumps(
+            [repo, names, self._site, *tickets, settings, code_digest()]
+        )
         return hashlib.sha256(inputs.encode()).digest()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import ClaimTracker, track_claims
@@ -25,6 +27,7 @@ from gis_builder.store import (
     Verdict,
     VerdictOutcome,
 )
+from pairkit.base.cli.terminal import CommandResult
 
 _REASONS = {
     "open": "the issue is open",
@@ -68,12 +71,51 @@ _STANCES = {
 }
 
 
+@dataclass(frozen=True, repr=False)
+class Explanation(CommandResult):
+    """Why an issue is or is not a duplicate.
+
+    Attributes:
+        issue: `owner/name#number`.
+        outcome: `duplicate`, `not` or `uncertain`.
+        targets: The canonical issues, or the likely ones if the outcome is `uncertain`.
+        confidence: The detector's score in [0, 1]: a rank, not a probability.
+        reason: A short code, as counted in statistics.json.
+        text: The evidence with its weights in order of time, and the verdict.
+    """
+
+    issue: str
+    outcome: str
+    targets: tuple[str, ...]
+    confidence: float
+    reason: str
+    text: str
+
+    def tables(self) -> list[str]:
+        """The evidence and the verdict."""
+        return [self.text]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object: all fields."""
+        return {**vars(self), "targets": list(self.targets)}
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def explained(
     thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES
-) -> tuple[Verdict, str]:
+) -> Explanation:
     """The verdict on a thread, with its explanation."""
     verdict = decide(thread, kind_of, rules)
-    return verdict, _explanation(comparable_thread(thread), verdict, kind_of, rules)
+    return Explanation(
+        issue=str(verdict.ref),
+        outcome=str(verdict.outcome),
+        targets=tuple(map(str, verdict.targets)),
+        confidence=verdict.confidence,
+        reason=verdict.reason,
+        text=_explanation(comparable_thread(thread), verdict, kind_of, rules),
+    )
 
 
 def _explanation(
@@ -81,7 +123,7 @@ def _explanation(
 ) -> str:
     """Each piece of evidence with its weight, in order of time, and the reason."""
     issue = thread.issue
-    tracker = track_claims(thread, read_marks(thread), kind_of, rules)
+    tracker = track_claims(thread, read_marks(thread, rules.site), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
     closed = f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
     lines = [

@@ -24,14 +24,12 @@ from gis_builder.detection.issue_references import (
 from gis_builder.detection.lexicon import (
     ENGLISH,
     Code,
+    CodedSentence,
+    Span,
     code_pattern,
     has_any,
     has_claim_stem,
     language_of,
-)
-from gis_builder.detection.phrase_codes import (
-    CodedSentence,
-    Span,
     sentence_spans,
     tokenise,
 )
@@ -88,15 +86,16 @@ def mask(text: str) -> str:
     if "    " in text or "\t" in text:
         # First, since the other steps leave blanks at the beginning of a line.
         text = _mask_indented(text)
-    if "<" in text:
-        if head := _FROM_GOOGLE_CODE.match(text):
-            text = _blank(text, [head.span()])
-        text = _blank(text, _hidden(text))
-        text = _blank(text, _tagged(text))
-    if "`" in text:
-        text = _blank(text, inline_code(text))
-    if "~~" in text:
-        text = _blank(text, _struck(text))
+    if head := _FROM_GOOGLE_CODE.match(text):
+        text = _blank(text, [head.span()])
+    for sign, find_spans in (
+        ("<", _hidden),
+        ("<", _tagged),
+        ("`", inline_code),
+        ("~~", _struck),
+    ):
+        if sign in text:
+            text = _blank(text, find_spans(text))
     if has_any(text, ("{", "[", "<", "bq.", "bc.", ">>>")):
         text = _mask_other_markup(text)
     for sign, pattern in ((">", _QUOTE), ("[", _CHECKBOX), ("wrote:", _MAIL_HEADER)):
@@ -320,14 +319,14 @@ class PreparedText:
             )
         return self._sentences[index]
 
-    def sentences_worth_reading(self) -> dict[int, CodedSentence]:
-        """By index, all sentences of a short text; of a long text the first and those that may matter."""
+    def worth_reading(self) -> list[int]:
+        """The indices of all sentences of a short text; of a long text the first and those that may matter."""
         is_short = len(self.hidden) <= _SHORT or self.language is not None
-        return {
-            index: self.sentence(index)
+        return [
+            index
             for index, (start, end) in enumerate(self.spans)
             if is_short or index == 0 or is_worth_reading(self.hidden[start:end])
-        }
+        ]
 
     def references_of(self, index: int) -> list[Reference]:
         """The references in the sentence at an index."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -21,9 +21,14 @@ from gis_builder.detection.claim_reader import (
     says_fixed,
 )
 from gis_builder.detection.issue_references import REFERENCE_MARK, find_references
-from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, filled, has_any
+from gis_builder.detection.lexicon import (
+    ENGLISH,
+    Code,
+    code_pattern,
+    filled,
+    has_any,
+)
 from gis_builder.detection.page import PreparedText, mask, might_guess
-from gis_builder.detection.phrase_codes import CodedSentence
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.store import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented
@@ -121,8 +126,8 @@ def _is_said(phrase: _Phrase, sentence: str) -> bool:
 def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> TextReading:
     """Read a comment, body or title of `issue`; `former_names` are earlier names of its repository."""
     page = PreparedText(text, issue, former_names)
-    worth_reading = page.sentences_worth_reading()
-    sentences = [sentence.codes for sentence in worth_reading.values()]
+    worth_reading = page.worth_reading()
+    sentences = [page.sentence(index).codes for index in worth_reading]
     codes = Code.STOP.join(sentences)
     return TextReading(
         claims=tuple(_claims(page, worth_reading, codes)),
@@ -148,14 +153,12 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
     )
 
 
-def _claims(
-    page: PreparedText, sentences: Mapping[int, CodedSentence], codes: str
-) -> list[Claim]:
-    """The claims of a text; `codes` are those of all its sentences."""
+def _claims(page: PreparedText, indices: Iterable[int], codes: str) -> list[Claim]:
+    """The claims in these sentences of a text; `codes` are those of all its sentences."""
     all_claims = chain.from_iterable(
-        SentenceReader(page, index, sentence).claims()
-        for index, sentence in sentences.items()
-        if sentence.codes
+        SentenceReader(page, index).claims()
+        for index in indices
+        if page.sentence(index).codes
     )
     claims = list(islice(all_claims, MAX_CLAIMS + 1))
     if Code.JOKE in codes or is_kept_open(codes):

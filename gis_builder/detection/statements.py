@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import compress, count
 
 from gis_builder.detection.issue_references import find_references
-from gis_builder.detection.lexicon import Code, has_any
+from gis_builder.detection.lexicon import Code, code_of, has_any
 from gis_builder.detection.page import (
     ANY_ISSUE,
     PreparedText,
@@ -19,15 +19,14 @@ from gis_builder.detection.page import (
     might_guess,
     might_matter,
 )
-from gis_builder.detection.phrase_codes import code_of
 from gis_builder.detection.reading import TextReading, read, read_body
 from gis_builder.store import (
     GITHUB,
     Comment,
     Event,
+    Evidence,
     Issue,
     IssueRef,
-    IssueRefs,
     Kind,
     Thread,
 )
@@ -114,23 +113,15 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class ImportedMark:
-    """Another tracker's duplicate mark, which an importer wrote into a comment; it has no event."""
-
-    targets: IssueRefs  # empty if only a status was recorded
-    comment: Comment
-    line: str
-
-
-@dataclass(frozen=True)
 class TrackerMarks:
     """The tracker's own records of duplicates."""
 
     # Those marks and closings with a target that are still in force.
     marked: tuple[Event, ...]
     unmarked: tuple[Event, ...]
-    reopened_at: str | None  # the last reopening that wasn't an accident
-    imported: ImportedMark | None
+    reopened_at: str  # the last reopening that wasn't an accident; else empty
+    # Another tracker's duplicate mark in an importer's comment; without targets if it was only a status.
+    imported: Evidence | None
     # By closing reason, label or mark (REST doesn't return a mark's target).
     says_duplicate: bool
 
@@ -140,26 +131,24 @@ def instant(time: str) -> datetime:
     return datetime.fromisoformat(time)
 
 
-def read_marks(thread: Thread) -> TrackerMarks:
+def read_marks(thread: Thread, site: str) -> TrackerMarks:
     """Read the events, the closing reason and the labels of a thread."""
     issue = thread.issue
     reopened_at = _last_reopening(thread.events)
     in_force: dict[IssueRef | None, Event] = {}
     unmarked = []
     for event in thread.events:
+        is_mark = event.kind == "marked_as_duplicate"
+        is_closing_as = event.kind == "closed" and event.target is not None
         if event.kind == "unmarked_as_duplicate":
             in_force.pop(event.target, None)
             unmarked.append(event)
-        elif event.kind == "marked_as_duplicate" or (
-            event.kind == "closed" and event.target
-        ):
+        elif (is_mark or is_closing_as) and event.created_at > reopened_at:
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
     marks = list(in_force.values())
-    if reopened_at is not None:
-        marks = [event for event in marks if event.created_at > reopened_at]
     marked = tuple(event for event in marks if event.target is not None)
-    imported = _imported_mark(thread, reopened_at)
+    imported = _imported_mark(thread, reopened_at, site)
     is_marked = imported is not None or len(marked) < len(marks)
     is_labelled = any(map(_says_duplicate, issue.labels)) and not unmarked
     return TrackerMarks(
@@ -182,31 +171,39 @@ def _says_duplicate(label: str) -> bool:
     return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
 
 
-def _imported_mark(thread: Thread, reopened_at: str | None) -> ImportedMark | None:
+def _imported_mark(thread: Thread, reopened_at: str, site: str) -> Evidence | None:
     """The last imported record if it is of a duplicate; it may be later than the closing."""
-    mark: ImportedMark | None = None
+    issue = thread.issue
+    mark: Evidence | None = None
     for comment in thread.comments:
         if not has_any(comment.body.lower(), _IMPORTED_WORDS):
             continue
-        if reopened_at is not None and comment.created_at <= reopened_at:
+        if comment.created_at <= reopened_at:
             continue
         body = mask(comment.body)
+        evidence = Evidence(
+            kind="imported_mark",
+            url=f"{issue.ref.page(site)}#issuecomment-{comment.id}",
+            who=comment.author,
+            when=comment.created_at,
+        )
         for status in _IMPORTED_STATUS.finditer(body):
-            mark = None
-            if code_of(status["status"].lower()) in _DUPLICATES:
-                mark = ImportedMark((), comment, status[0].strip())
+            is_duplicate = code_of(status["status"].lower()) in _DUPLICATES
+            mark = evidence if is_duplicate else None
         for line in _IMPORTED_TARGET.finditer(body):
             references = find_references(
-                line["merged"] or line["target"], thread.issue.ref.repo
+                line["merged"] or line["target"], issue.ref.repo
             )
             targets = tuple(
                 reference.ref for reference in references if not reference.is_pull
             )
-            mark = ImportedMark(targets, comment, line[0].strip()) if targets else None
+            mark = None
+            if targets:
+                mark = replace(evidence, targets=targets, said=line[0].strip())
     return mark
 
 
-def _last_reopening(events: tuple[Event, ...]) -> str | None:
+def _last_reopening(events: tuple[Event, ...]) -> str:
     """The last reopening, unless the issue was closed again within minutes."""
     closed_next: datetime | None = None
     for event in reversed(events):
@@ -217,7 +214,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
             or closed_next - instant(event.created_at) > SAME_SITTING
         ):
             return event.created_at
-    return None
+    return ""
 
 
 def read_statements(
@@ -236,7 +233,9 @@ def read_statements(
     closings = [event.actor for event in thread.events if event.kind == "closed"]
     closers = frozenset({issue.closed_by, *closings[-1:]} - {None})
 
-    def read_comment(comment: Comment) -> Statement:
+    @cache
+    def statement_at(index: int) -> Statement:
+        comment = thread.comments[index]
         return Statement(
             reading=read(comment.body, issue.ref, rules.former_names),
             role=_role(issue, comment, closers),
@@ -245,18 +244,12 @@ def read_statements(
             url=f"{page}#issuecomment-{comment.id}",
         )
 
-    comments = {
-        index: read_comment(thread.comments[index])
-        for index in compress(count(), might_claim)
-    }
-    early = (*opening, *comments.values())
+    early = [*opening, *map(statement_at, compress(count(), might_claim))]
     if not must_read and not any(statement.reading.claims for statement in early):
         return []
     # Only now are the other comments read: most threads have no claim.
-    statements = opening or list(_opening(issue, rules))
-    for index, comment in enumerate(thread.comments):
-        statements.append(comments.get(index) or read_comment(comment))
-    return statements
+    comments = map(statement_at, range(len(thread.comments)))
+    return [*(opening or _opening(issue, rules)), *comments]
 
 
 def _role(issue: Issue, comment: Comment, closers: frozenset[str | None]) -> Role:
@@ -281,7 +274,7 @@ def _opening(issue: Issue, rules: Rules) -> Iterator[Statement]:
     """The statements of body and title: the original body, then the notes that the author added later."""
     is_closer = issue.author is not None and issue.author == issue.closed_by
     notes = [match["note"] for match in _EDIT_NOTE.finditer(issue.body)]
-    original = _EDIT_NOTE.sub(" ", issue.body) if notes else issue.body
+    original = _EDIT_NOTE.sub(" ", issue.body)
     page = issue.ref.page(rules.site)
     reading = read_body(original, issue.ref, rules.former_names)
     yield Statement(reading, Role.AUTHOR, issue.author, issue.created_at, page)

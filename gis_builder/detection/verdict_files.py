@@ -1,4 +1,4 @@
-"""Files of verdicts.
+"""Files of verdicts, and the result of `detect`.
 
 `verdicts.parquet` has the verdicts of the last `gis detect`, `kept.parquet` every verdict with a hash of its
 inputs.
@@ -7,10 +7,9 @@ inputs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -22,6 +21,7 @@ from gis_builder.store import (
     Verdict,
     VerdictOutcome,
 )
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.dataset.table_files import read_parquet, write_parquet
 
@@ -48,16 +48,14 @@ _INPUTS: dict[str, Any] = {
     "dependencies": pl.List(pl.Struct({"issue": pl.String, "kind": pl.String})),
 }
 
-# Mentioned issues whose kind mattered.
-_Dependencies: TypeAlias = tuple[tuple[IssueRef, Kind], ...]
-
 
 class CachedVerdict(NamedTuple):
     """A verdict with its inputs."""
 
     verdict: Verdict
     input_hash: str  # of the thread, the settings and the code
-    dependencies: _Dependencies
+    # The mentioned issues whose kind mattered.
+    dependencies: tuple[tuple[IssueRef, Kind], ...]
 
 
 class VerdictCache:
@@ -102,10 +100,9 @@ class VerdictCache:
 
 
 def _saved(path: Path, schema: pl.Schema) -> pl.DataFrame:
-    """The rows of a cache; none if it is damaged or has the columns of another version."""
-    with suppress(DataError):
-        if path.exists() and (rows := read_parquet(path)).schema == schema:
-            return rows
+    """The rows of a cache; none if it has the columns of another version."""
+    if path.exists() and (rows := read_parquet(path)).schema == schema:
+        return rows
     return schema.to_frame()
 
 
@@ -184,3 +181,64 @@ def parse_ref(text: str) -> IssueRef:
     """Parse `owner/name#number`."""
     repo, _, number = text.rpartition("#")
     return IssueRef(repo, int(number))
+
+
+@dataclass(frozen=True, repr=False)
+class Detected(Printed):
+    """The verdicts of a working folder.
+
+    Attributes:
+        out: The file of verdicts.
+        counts: Number of issues by verdict and reason.
+        judged_anew: Number of threads judged in this run; the other verdicts were reused.
+    """
+
+    out: Path
+    counts: Mapping[str, Mapping[str, int]]
+    judged_anew: int
+
+    @property
+    def duplicates(self) -> int:
+        """Number of duplicates."""
+        return sum(self.counts.get(VerdictOutcome.DUPLICATE.value, {}).values())
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """A row for each issue: verdict, targets, confidence, reason, evidence."""
+        return read_verdicts(self.out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as one object for scripts."""
+        return {"out": str(self.out), **self.counts}
+
+    def notes(self) -> list[str]:
+        """A line on duplicates of issues in other repositories, if they are not accepted."""
+        return cross_repository_notes(self.counts)
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """The command to run after detection, if there are duplicates."""
+        if not self.duplicates:
+            return []
+        pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
+        return [("make a dataset from the duplicates", pair)]
+
+    def table(self) -> ResultTable:
+        """Number of issues by verdict and reason."""
+        table = ResultTable("verdict", "reason", "issues", left=("reason",))
+        for outcome, reasons in self.counts.items():
+            for row, (reason, count) in enumerate(
+                sorted(reasons.items(), key=lambda item: -item[1])
+            ):
+                table.add_row("" if row else outcome, reason, count)
+        return table
+
+
+def cross_repository_notes(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """A line on the verdicts that only a setting rejects."""
+    count = counts.get("uncertain", {}).get("cross_repository")
+    if not count:
+        return []
+    return [
+        f"{count:,} closed issues name an original in another repository, so they are uncertain;"
+        " --set detect.allow_cross_repository=true makes them duplicates"
+    ]

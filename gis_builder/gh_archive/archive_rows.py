@@ -6,16 +6,17 @@ The key is a hash of the repository's id, so a range of keys (a *bucket*) has a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import polars as pl
 
-from gis_builder.store.issue_records import Comment, Issue
+from gis_builder.store.issue_records import Comment, Event, Issue
 from pairkit.dataset.table_files import parquet_bytes, read_notes
 
 KEYS = 1 << 63
@@ -63,6 +64,7 @@ _MAX_REASONS = 20  # that are counted separately in an hour
 _OTHER = "other"
 _OPEN_HOURS = 48  # files that are open at the same time; each takes half a MiB
 Row = tuple[Any, ...]
+_Record = TypeVar("_Record", Issue, Comment, Event)
 
 
 class HourTally(msgspec.Struct):
@@ -108,6 +110,14 @@ def row(
         if hasattr(record, name):
             columns[name] = getattr(record, name)
     return tuple((columns | values).values())
+
+
+def record_of(kind: type[_Record], row: Mapping[str, Any], /, **values: Any) -> _Record:
+    """The record of a row; `values` are of fields that differ or aren't in the row."""
+    columns = {
+        field.name: row[field.name] for field in fields(kind) if field.name in SCHEMA
+    }
+    return kind(**columns | values)
 
 
 def table_of(rows: Sequence[Row]) -> pl.DataFrame:

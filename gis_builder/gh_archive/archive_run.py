@@ -13,21 +13,25 @@ from typing import Any
 import polars as pl
 
 from gis_builder.crawl_progress import RunDisplay
-from gis_builder.detection.detector import CODE, code_digest
 from gis_builder.gh_archive import settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
-from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.hours import hour_files
+from gis_builder.gh_archive.combined_buckets import (
+    CombinedBuckets,
+    combine_buckets,
+    records_on_disk,
+)
+from gis_builder.gh_archive.extract import extract_hour, hour_files
 from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
 from gis_builder.gh_archive.runners import (
     FileTask,
     Runner,
+    code_hash,
     complete,
     digest_of,
     file_named,
     is_done,
     memory_for,
-    short_digest,
+    stem_of,
     superseded,
 )
 from gis_builder.gh_archive.write import by_month, write_archive
@@ -35,38 +39,14 @@ from gis_builder.pairing.build_pairs import check_missing, check_out, checked
 from gis_builder.pairing.pair_folder import drop_counts
 from gis_builder.pairing.pairing_results import DROPPED_FILE, ArchiveBuilt, HoursRead
 from gis_builder.settings import ArchiveSettings
+from gis_builder.store import IssuePair, IssueText
 from gis_builder.store.store import working_folder
 from pairkit import __version__
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_apart
-from pairkit.base.system.records_on_disk import scratch_file
 from pairkit.dataset.table_files import write_parquet
 
-# The code of each map, which is hashed into the names of its files.
-SORT = ("store/issue_records.py", "gh_archive/archive_rows.py")
-EXTRACT = (
-    "store/decoding.py",
-    "trackers/rest_records.py",
-    "gh_archive/extract.py",
-    *SORT,
-)
-JUDGE = (
-    *CODE,
-    "crawling/crawl.py",
-    "crawling/github/fetch.py",
-    "pairing",
-    "gh_archive/archive_rows.py",
-    "gh_archive/archive_threads.py",
-    "gh_archive/judge_threads.py",
-)
-DRAW = (
-    "pairing",
-    "settings/negative_strategies.py",
-    "store/issue_records.py",
-    "gh_archive/judge_threads.py",
-    "gh_archive/settle.py",
-)
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {
     "split": True,
@@ -143,13 +123,12 @@ class _ArchiveRun:
 
     def _rows_by_hour(self) -> dict[str, Path]:
         folder = self._work / "hours"
-        code = _code(EXTRACT)
         read = sorted(
             folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime
         )
-        rows = {_stem(path): path for path in read}  # the newest
+        rows = {stem_of(path): path for path in read}  # the newest
         for hour, (_, identity) in self._files.items():
-            rows[hour] = file_named(folder, hour, "parquet", code, identity)
+            rows[hour] = file_named(folder, hour, "parquet", identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
     def record(self) -> dict[str, Any]:
@@ -176,9 +155,8 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        code_hash = short_digest(_code(EXTRACT))
         older = [
-            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash
+            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash()
         ]
         if older:
             self._show.say(
@@ -191,8 +169,11 @@ class _ArchiveRun:
         rows = self._sort()
         judged = self._judge(rows)
         self._show.say("making pairs")
-        with scratch_file(self._work) as texts, scratch_file(self._work) as pairs:
-            combined = settle.combine_buckets(judged, texts, pairs, self._settings)
+        with (
+            records_on_disk(self._work, IssueText) as texts,
+            records_on_disk(self._work, IssuePair) as pairs,
+        ):
+            combined = combine_buckets(judged, texts, pairs, self._settings)
             drawn = self._draw(judged, combined)
             dropped = pl.concat(combined.dropped).sort(
                 "label", "issue1", "issue2", "reason"
@@ -228,10 +209,7 @@ class _ArchiveRun:
         tasks = []
         for month, hours in months.items():
             names = [path.name for path in hours]
-            outs = [
-                file_named(folder, month, "parquet", _code(SORT), names)
-                for folder in folders
-            ]
+            outs = [file_named(folder, month, "parquet", names) for folder in folders]
             files_of.append(outs)
             parts = _power_of_two(
                 _size_of(hours) / _SORT_BYTES, minimum=1, maximum=buckets
@@ -260,8 +238,13 @@ class _ArchiveRun:
         """Run the second map; returns the file of each bucket."""
         settings = self._settings.model_dump_json(exclude=_LATER)
         excluded = tuple(self._job.excluded)
-        code = [*_code(JUDGE), settings, excluded]
-        names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
+        names = file_named(
+            self._work / "judged",
+            "hours",
+            "zlib",
+            self._names,
+            settings=[settings, excluded],
+        )
         count = len(rows)
         outs = [
             _with_stem(names, f"{bucket:04d}-of-{count:04d}") for bucket in range(count)
@@ -293,23 +276,22 @@ class _ArchiveRun:
         is_small = 0 < len(hours) <= len(names_now) // 2
         if not is_small or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
-        keys = file_named(names.parent, "changed", "parquet", _code(SORT), changed)
+        keys = file_named(names.parent, "changed", "parquet", changed)
         complete(FileTask((keys,), changed_keys, (hours,)))
-        judged = [_with_stem(best, _stem(out)) for out in outs]
+        judged = [_with_stem(best, stem_of(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
         self,
         judged: Sequence[Path],
-        combined: settle.CombinedBuckets,
+        combined: CombinedBuckets,
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at
         settings = self._settings.model_dump_json(include={"pair", "seed"})
-        code = _code(DRAW)
         names = [path.name for path in judged]
         folder = self._work / "near-duplicates"
-        cached = file_named(folder, "groups", "zlib", code, names, similar_at)
+        cached = file_named(folder, "groups", "zlib", names, similar_at)
         self._used.append(cached)
         groups = settle.near_duplicate_groups(cached, combined.texts, similar_at)
         assigned = settle.assign_splits(combined, groups)
@@ -317,16 +299,13 @@ class _ArchiveRun:
         tasks = []
         parts = settle.draw_inputs(combined, assigned)
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
-            stem = _stem(path)
+            stem = stem_of(path)
             digest = digest_of(pack(part))
-            draw_input = file_named(
-                self._work / "draw-inputs", stem, "zlib", "", digest
-            )
+            draw_input = file_named(self._work / "draw-inputs", stem, "zlib", digest)
             self._write(draw_input, part)
+            folder = self._work / "negatives"
             inputs = (bucket.digest, draw_input.name)
-            out = file_named(
-                self._work / "negatives", stem, "zlib", [*code, settings], *inputs
-            )
+            out = file_named(folder, stem, "zlib", *inputs, settings=settings)
             outs.append(out)
             arguments = (path, draw_input, settings)
             memory = memory_for([path])
@@ -369,10 +348,6 @@ class _ArchiveRun:
                         path.unlink()
 
 
-def _code(parts: Sequence[str]) -> list[str]:
-    return [__version__, code_digest(*parts)]
-
-
 def _code_hash(path: Path) -> str:
     """The hash of the code in a file's name, see `file_named`."""
     return path.name.split(".")[1]
@@ -382,12 +357,9 @@ def _size_of(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def _stem(path: Path) -> str:
-    return path.name.partition(".")[0]
-
-
 def _with_stem(path: Path, stem: str) -> Path:
-    return path.with_name(f"{stem}.{path.name.partition('.')[2]}")
+    _, _, rest = path.name.partition(".")
+    return path.with_name(f"{stem}.{rest}")
 
 
 def _power_of_two(size: float, *, minimum: int, maximum: int = 1 << 30) -> int:

@@ -1,4 +1,4 @@
-"""The first map: an hour of the archive to rows of issues, comments, closings and pull requests.
+"""The hours of the archive, and the first map: the file of an hour to rows of its events.
 
 Only lines of relevant event types are decoded; the type is at the beginning of each line.
 """
@@ -6,13 +6,15 @@ Only lines of relevant event types are decoded; the type is at the beginning of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.runners import identity_of
 from gis_builder.store.decoding import (
     DecimalId,
     Id,
@@ -26,9 +28,15 @@ from gis_builder.store.decoding import (
     stamp,
 )
 from gis_builder.trackers import rest_records
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.text_lines import read_lines
 
+_DAY_OR_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-([0-9]{1,2}))?")
+_HOUR = timedelta(hours=1)
+# The first hour of today's schema; earlier events have no texts.
+_FIRST = datetime(2015, 1, 1, tzinfo=UTC)
+# The last hour with all events; later hours lack most of them.
+LAST_COMPLETE = datetime(2025, 5, 23, 23, tzinfo=UTC)
 # The beginning of nearly all lines, so that few need to be decoded to learn their type.
 _LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')
 _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
@@ -44,16 +52,75 @@ _COMPACT_AGAIN = 32 << 20
 # Maximum bytes of an hour's tables, so that a hostile hour does not exhaust a worker's memory.
 _MAX_BYTES = 192 << 20
 _FULL = "the hour exceeds the size limit"
-_OLD_LAYOUT = "the layout of 2011 to 2014"
+
+
+def hours_between(text: str) -> list[str]:
+    """The names of all hours of a range, such as `2015-01-01-0`, in order."""
+    start, end = _first_and_last(text)
+    if end < start:
+        raise ConfigError(
+            f"hours = {text}: the range ends before it starts; expected the earlier time first"
+        )
+    if start < _FIRST:
+        raise ConfigError(
+            f"hours = {text}: events before 2015-01-01 have no texts; start with 2015-01-01"
+        )
+    today = datetime.now(UTC).date()
+    if end.date() > today:
+        raise ConfigError(
+            f"hours = {text}: the range ends after today; end with {today}"
+        )
+    count = (end - start) // _HOUR + 1
+    moments = [start + index * _HOUR for index in range(count)]
+    return [f"{moment:%Y-%m-%d}-{moment.hour}" for moment in moments]
+
+
+def lacks_events(text: str) -> bool:
+    """Whether a range ends after the last hour for which the archive is complete."""
+    _, end = _first_and_last(text)
+    return end > LAST_COMPLETE
+
+
+def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
+    """The existing files of these hours, with their identities; names may have two digits of the hour."""
+    names = {path.name for path in folder.glob("*.json.gz")}
+    files = {}
+    for hour in hours:
+        for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
+            path = folder.resolve() / name
+            identity = identity_of(path) if name in names else None
+            if identity:
+                files[hour] = (path, identity)
+                break
+    return files
+
+
+def _first_and_last(text: str) -> tuple[datetime, datetime]:
+    """The first and the last hour of a range."""
+    first, dots, last = text.partition("..")
+    return _parse(text, first, 0), _parse(text, last if dots else first, 23)
+
+
+def _parse(text: str, part: str, default_hour: int) -> datetime:
+    match = _DAY_OR_HOUR.fullmatch(part.strip())
+    if match is None:
+        raise ConfigError(
+            f"hours = {text}: expected days or hours, such as 2015-01-01..2015-12-31 or"
+            " 2015-01-01-0..2015-01-01-5"
+        )
+    try:
+        day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
+        return day.replace(hour=int(match[2]) if match[2] else default_hour)
+    except ValueError as error:
+        raise ConfigError(
+            f"hours = {text}: {match[0]} doesn't exist; expected a day of the calendar,"
+            " and an hour from 0 to 23"
+        ) from error
 
 
 class _Head(Node):
     id: DecimalId
     type: Word
-
-
-class _Dated(Node):
-    created_at: str
 
 
 class _Repo(Node):
@@ -83,7 +150,6 @@ class _Event(Node):
 
 _HEAD = Decoder(_Head)
 _EVENT = Decoder(_Event)
-_DATED = Decoder(_Dated)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
@@ -113,11 +179,6 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
     broken = {
         reason: count for reason, count in tally.broken.items() if reason != _FULL
     }
-    if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
-        raise DataError(
-            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on",
-            path=path,
-        )
     lost = sum(broken.values())
     if 2 * lost > tally.lines:
         reason = max(broken, key=broken.__getitem__)
@@ -149,7 +210,7 @@ class _HourReader:
         try:
             rows = self._rows_of(line, _kind_of(line))
         except Malformed as error:
-            self.tally.note_broken(_OLD_LAYOUT if _is_old(line) else str(error))
+            self.tally.note_broken(str(error))
             return
         self.tally.events += 1
         self._rows += rows
@@ -255,13 +316,6 @@ class _HourReader:
         count = len(self._seen)
         self._seen.add((event.repo.id, key))
         return len(self._seen) > count
-
-
-def _is_old(line: bytes) -> bool:
-    try:
-        return decode(line, _DATED).created_at < "2015"
-    except Malformed:
-        return False
 
 
 def _kind_of(line: bytes) -> str:

@@ -1,16 +1,20 @@
-"""The second map: the rows of a bucket to judged repositories with verdicts, clusters, texts and mentions."""
+"""The second map: the rows of a bucket to judged repositories.
+
+Rows become threads, and these verdicts, clusters, texts and mentions.
+"""
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
@@ -20,27 +24,31 @@ from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.fetch import number_order
 from gis_builder.detection.decision import decide
 from gis_builder.detection.detector import parse_issue
-from gis_builder.detection.explain import explained
+from gis_builder.detection.explain import Explanation, explained
+from gis_builder.detection.statements import Rules, instant
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.gh_archive.archive_threads import RepoThreads, threads_of
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
 from gis_builder.store.issue_records import (
+    Comment,
     DuplicateCluster,
+    Event,
     Grounds,
     Issue,
     IssueRef,
     IssueText,
+    Kind,
     Thread,
-    Verdict,
     VerdictOutcome,
+    with_closer,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_text_lines
 
+_SAME_MOMENT = timedelta(minutes=1)
 _SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
 WITH_DUPLICATES = "with_duplicates"
 WITHOUT_DUPLICATES = "without_duplicates"
@@ -52,6 +60,106 @@ _EXCLUSION = re.compile(
     r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
 )
 _Kind = TypeVar("_Kind")
+_Row = Mapping[str, Any]
+
+
+class RepoThreads(Struct):
+    """The threads of a repository in the archive."""
+
+    repo_id: int
+    name: str
+    named_at: tuple[str, int]
+    former_names: frozenset[str] = frozenset()
+    threads: dict[int, Thread] = {}
+    pulls: frozenset[int] = frozenset()
+
+    def rules(self, settings: DetectSettings) -> Rules:
+        """The detection rules, with the repository's former names."""
+        return Rules(
+            former_names=self.former_names, min_confidence=settings.min_confidence
+        )
+
+    @property
+    def highest(self) -> int:
+        """The highest known number."""
+        return max((*self.threads, *self.pulls), default=0)
+
+    def full_name(self, repo: str) -> str:
+        """The present name of this repository, instead of a former name or another spelling."""
+        names = {name.lower() for name in (self.name, *self.former_names)}
+        return self.name if repo.lower() in names else repo
+
+    def kind_of(self, ref: IssueRef) -> Kind:
+        """The kind of a reference; unknown numbers may be lost or older than the hours."""
+        if self.full_name(ref.repo) == self.name:
+            if ref.number in self.threads:
+                return Kind.ISSUE
+            if ref.number in self.pulls:
+                return Kind.PULL
+        return Kind.UNKNOWN
+
+
+def threads_of(rows: Iterable[_Row]) -> RepoThreads:
+    """Build the threads of a repository from its newest rows."""
+    by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        by_kind[row["kind"]].append(row)
+    names = sorted(by_kind[r.REPO], key=itemgetter("event_at", "event_id"))
+    latest = names[-1]
+    repo = RepoThreads(
+        repo_id=latest["repo_id"],
+        name=latest["name"],
+        named_at=(latest["event_at"], latest["event_id"]),
+        former_names=frozenset(row["name"] for row in names) - {latest["name"]},
+        pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
+    )
+    members = {row["name"] for row in by_kind[r.MEMBER]}
+    comments: defaultdict[int, list[Comment]] = defaultdict(list)
+    for row in by_kind[r.COMMENT]:
+        association = _association(row, repo.name, members)
+        comment = r.record_of(Comment, row, author_association=association)
+        comments[row["number"]].append(comment)
+    events: defaultdict[int, list[Event]] = defaultdict(list)
+    for row in by_kind[r.EVENT]:
+        event = r.record_of(Event, row, kind=row["action"], actor=row["author"])
+        events[row["number"]].append(event)
+    for row in by_kind[r.ISSUE]:
+        number = row["number"]
+        if number not in repo.pulls:
+            issue = r.record_of(
+                Issue,
+                row,
+                repo=repo.name,
+                author_association=_association(row, repo.name, members),
+                updated_at=row["changed_at"],
+                labels=tuple(row["labels"]),
+            )
+            repo.threads[number] = _thread(issue, comments[number], events[number])
+    return repo
+
+
+def _association(row: _Row, repo: str, members: Collection[str]) -> str:
+    """The association of a row's author with the repository, which some events lack."""
+    if row["association"] is not None:
+        return str(row["association"])
+    author = row["author"]
+    if author is not None and repo.lower().startswith(f"{author.lower()}/"):
+        return "OWNER"
+    return "MEMBER" if author in members else "NONE"
+
+
+def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
+    comments.sort(key=attrgetter("created_at", "id"))
+    events.sort(key=attrgetter("created_at"))  # they were sorted by id
+    closed_at = issue.closed_at
+    if issue.state == "closed" and closed_at is not None:
+        closings = [event.created_at for event in events if event.kind == "closed"]
+        earliest = instant(closed_at) - _SAME_MOMENT
+        if not closings or instant(closings[-1]) < earliest:
+            # The closing event was lost.
+            lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
+            events = sorted([*events, lost], key=attrgetter("created_at"))
+    return Thread(with_closer(issue, events), tuple(comments), tuple(events))
 
 
 class JudgedRepo(Struct, omit_defaults=True):
@@ -145,15 +253,15 @@ def judge_bucket(
 ) -> Iterator[bytes]:
     """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
     judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
-    if earlier is None:
-        repos = list(judge.judge(r.read_rows(files)))
-    else:
+    repos = []
+    is_changed = None
+    if earlier is not None:
         judged, changed = earlier
         keys = set(pl.read_parquet(changed, glob=False)["key"])
         kept = read_judged(judged)
         repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
-        rows = r.read_rows(files, pl.col("key").is_in(keys))
-        repos += judge.judge(rows)
+        is_changed = pl.col("key").is_in(keys)
+    repos += judge.judge(r.read_rows(files, is_changed))
     # An order that doesn't depend on the number of buckets.
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
     yield pack(repos)
@@ -241,7 +349,7 @@ class _Judge:
             else:
                 accepted.append(issue)
         template = template_lines(thread.issue for thread in repo.threads.values())
-        texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
+        texts = render_issues(accepted, {repo.name: template}, settings.text)
         texts.rejected |= rejected
         return texts
 
@@ -260,16 +368,14 @@ def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
     return (number for number in order if number in repo.threads)
 
 
-def explain_archived(
-    work: Path, name: str, settings: DetectSettings
-) -> tuple[Verdict, str]:
-    """The verdict on an issue and its explanation."""
+def explain_archived(work: Path, name: str, settings: DetectSettings) -> Explanation:
+    """Explain the verdict on an issue."""
     issue = parse_issue(name)
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
     names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name)
-    oldest_first = names.sort("event_at", "event_id").select("key", "repo_id")
-    for key, repo_id in reversed(oldest_first.rows()):
+    newest_first = names.sort("event_at", "event_id", descending=True)
+    for key, repo_id in newest_first.select("key", "repo_id").iter_rows():
         is_of_repo = (pl.col("key") == key) & (pl.col("repo_id") == repo_id)
         rows = r.read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))

@@ -29,7 +29,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from gis_builder.gh_archive.hours import identity_of
+from gis_builder.detection.detector import code_digest
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line
 from pairkit.base.system.cluster import WorkerLost, address_of, joined, this_node
@@ -47,16 +47,9 @@ _NO_CORES_S = 120.0  # without any core until the run ends
 # Workers are not forked, because forked processes lack the threads of polars.
 _CONTEXT = multiprocessing.get_context("spawn")
 _SHARED = ".shared"  # a file of the work folder that all machines must have
+_TRAILER = 8  # bytes at the end of a gzip file: checksum and size
 _DIGITS = 20  # of a hash in a name
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
-_PATTERNS = (
-    "hours/*",
-    "rows-*/*/*",
-    "judged/*",
-    "near-duplicates/*",
-    "draw-inputs/*",
-    "negatives/*",
-)
 _BASE_BYTES = 512 << 20  # memory of a worker: interpreter, libraries, an hour's rows
 _MEMORY_PER_BYTE = 12  # bytes of memory per byte of a task's input
 
@@ -90,27 +83,45 @@ def memory_for(paths: Iterable[Path], parts: int = 1) -> int:
 
 
 def file_named(
-    folder: Path, stem: str, ending: str, code: object, *inputs: object
+    folder: Path, stem: str, ending: str, *inputs: object, settings: object = None
 ) -> Path:
-    """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and inputs."""
-    return folder / f"{stem}.{short_digest(code)}.{short_digest(inputs)}.{ending}"
+    """The path of a task's file: `STEM.CODE.INPUTS.ENDING`, with hashes of code and settings, and of inputs."""
+    digest = digest_of(inputs)[:_DIGITS]
+    return folder / f"{stem}.{code_hash(settings)}.{digest}.{ending}"
 
 
-def short_digest(value: object) -> str:
-    """A hash that is short enough for the name of a file."""
-    return digest_of(value)[:_DIGITS]
+def code_hash(settings: object = None) -> str:
+    """The hash of the code and of settings in the name of a file."""
+    return digest_of([code_digest(), settings])[:_DIGITS]
+
+
+def identity_of(path: Path) -> str | None:
+    """Size and last bytes of a file, so that it need not be read; None if there is no file."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TRAILER))
+            return f"{size} {file.read().hex()}"
+    except OSError as error:
+        raise DataError(
+            f"not readable ({error.strerror}); check its permissions", path=path
+        ) from error
+
+
+def stem_of(path: Path) -> str:
+    """The first part of a file's name, see `file_named`."""
+    return path.name.partition(".")[0]
 
 
 def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
     """The files of tasks that are not used, but for rows of other hours."""
-    stems = {path.name.partition(".")[0] for path in used}
-    for pattern in _PATTERNS:
-        for path in work.glob(pattern):
-            is_other = (
-                path.parent.name == "hours" and path.name.partition(".")[0] not in stems
-            )
-            if path not in used and not is_other and _NAME.fullmatch(path.name):
-                yield path
+    stems = {stem_of(path) for path in used}
+    for path in work.rglob("*"):
+        is_other = path.parent.name == "hours" and stem_of(path) not in stems
+        if path not in used and not is_other and _NAME.fullmatch(path.name):
+            yield path
 
 
 def digest_of(value: object) -> str:
@@ -183,7 +194,7 @@ class Runner(AbstractContextManager["Runner"]):
                 attempt.nodes.add(node)
                 waiting.append(attempt)
             else:
-                failed[attempt.task.outs[0].name.partition(".")[0]] = failure
+                failed[stem_of(attempt.task.outs[0])] = failure
         if failed:
             raise DataError(
                 f"{len(failed):,} of {len(tasks):,} tasks failed ({', '.join(failed)}), the first with:"

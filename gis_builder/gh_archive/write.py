@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gis_builder.gh_archive.archive_rows import HourTally
-from gis_builder.gh_archive.hours import LAST_COMPLETE, lacks_events
-from gis_builder.gh_archive.settle import CombinedBuckets, DrawnNegatives
-from gis_builder.pairing.gis_card import gis_card
+from gis_builder.gh_archive.combined_buckets import CombinedBuckets
+from gis_builder.gh_archive.extract import LAST_COMPLETE, lacks_events
+from gis_builder.gh_archive.settle import DrawnNegatives
 from gis_builder.pairing.pair_folder import (
     POSITIVE_ROWS,
     ROWS,
     counted_columns,
+    gis_card,
     make_positive_rows,
     make_rows,
     repository_counts,
@@ -88,8 +90,16 @@ def write_archive(
             path=out,
         )
     with dataset_folder(out) as folder:
-        columns = _write_rows(folder, combined, rows)
-        _write_positive_rows(folder, combined, positives)
+        columns = {}
+        for split, indices in rows.items():
+            counted = [counted_columns(pl.DataFrame(schema=ROWS))]
+            frames = partial(_row_frames, combined, counted)
+            _write_shards(folder, "default", split, indices, frames, ROWS)
+            columns[split] = pl.concat(counted)
+            frames = partial(_positive_frames, combined)
+            _write_shards(
+                folder, "positive", split, positives[split], frames, POSITIVE_ROWS
+            )
         counts = row_counts(columns, max_repositories=_MAX_NAMED)
         counts |= statistics
         counts["months"] = months
@@ -123,23 +133,22 @@ def _ordered_rows(
     return rows, positives
 
 
-def _write_rows(
-    folder: DatasetFolder, combined: CombinedBuckets, rows: Mapping[str, Indices]
-) -> dict[str, pl.DataFrame]:
-    """Write the configuration `default`; returns the columns of each split that are counted."""
-    columns = {}
-    for split, indices in rows.items():
-        counted = [counted_columns(pl.DataFrame(schema=ROWS))]
-        shards = _chunks(indices, _SHARD_ROWS)
-        for number, shard in enumerate(shards):
-            frames = _row_frames(combined, shard, counted)
-            folder.add_frames("default", split, frames, ROWS, number, len(shards))
-        columns[split] = pl.concat(counted)
-    return columns
+def _write_shards(
+    folder: DatasetFolder,
+    config: str,
+    split: str,
+    indices: Indices,
+    frames: Callable[[Indices], Iterator[pl.DataFrame]],
+    schema: Mapping[str, Any],
+) -> None:
+    """Write the pairs at these indices shard by shard; `frames` makes the rows of a shard."""
+    shards = _chunks(indices, _SHARD_ROWS)
+    for number, shard in enumerate(shards):
+        folder.add_frames(config, split, frames(shard), schema, number, len(shards))
 
 
 def _row_frames(
-    combined: CombinedBuckets, shard: Indices, counted: list[pl.DataFrame]
+    combined: CombinedBuckets, counted: list[pl.DataFrame], shard: Indices
 ) -> Iterator[pl.DataFrame]:
     """The rows of a shard; adds their counted columns to `counted`."""
     for pairs, texts in _loaded(combined, shard):
@@ -148,20 +157,11 @@ def _row_frames(
         yield frame
 
 
-def _write_positive_rows(
-    folder: DatasetFolder, combined: CombinedBuckets, positives: Mapping[str, Indices]
-) -> None:
-    """Write the configuration `positive`."""
-    for split, indices in positives.items():
-        shards = _chunks(indices, _SHARD_ROWS)
-        for number, shard in enumerate(shards):
-            frames = (
-                make_positive_rows(pairs, texts, combined.settings.seed)
-                for pairs, texts in _loaded(combined, shard)
-            )
-            folder.add_frames(
-                "positive", split, frames, POSITIVE_ROWS, number, len(shards)
-            )
+def _positive_frames(
+    combined: CombinedBuckets, shard: Indices
+) -> Iterator[pl.DataFrame]:
+    for pairs, texts in _loaded(combined, shard):
+        yield make_positive_rows(pairs, texts, combined.settings.seed)
 
 
 def _loaded(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,8 +24,8 @@ from gis_builder.detection.verdict_files import count_verdicts, read_duplicates
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import (
     drop_counts,
+    dropped_frame,
     reasons_of,
-    write_dropped,
     write_gis,
 )
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
@@ -41,7 +40,6 @@ from gis_builder.pairing.text import (
 )
 from gis_builder.settings import BuildSettings, SplitSettings, TextSettings
 from gis_builder.store import (
-    DuplicateCluster,
     Grounds,
     Issue,
     IssueRef,
@@ -61,9 +59,7 @@ from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import comparable
 from pairkit.base.system.folders import check_apart, check_same_run, existing_run
-from pairkit.dataset.table_files import save_table
-
-_LOG = logging.getLogger(__name__)
+from pairkit.dataset.table_files import save_table, write_parquet
 
 # The columns of rendered texts that are written only for tickets of other trackers than GitHub.
 _TICKET_COLUMNS = ("key", "priority")
@@ -93,11 +89,7 @@ def build(
         show.say("detecting duplicates")
         detect(store, work / VERDICTS_FILE, rows, settings.detect, show)
         show.say("making pairs")
-        statistics = assemble(store, rows, settings, out, show)
-        usage = sum(store.usage().values(), Usage())
-    show.say("auditing")
-    report = checked(out)
-    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+        return _built(store, rows, settings, out, show, start)
 
 
 def pair(
@@ -116,10 +108,29 @@ def pair(
         rows = judged_rows(store, settings.detect)
         record = settings_record(settings, store.crawl_record())
         check_out(out, [row.name for row in rows], record, fresh=fresh)
-        statistics = assemble(store, rows, settings, out, show)
-        usage = sum(store.usage().values(), Usage())
-    report = checked(out)
-    return Built(out, work, statistics, report, time.monotonic() - start, rows, usage)
+        return _built(store, rows, settings, out, show, start)
+
+
+def _built(
+    store: Store,
+    rows: Sequence[RepoRow],
+    settings: BuildSettings,
+    out: Path,
+    show: RunDisplay,
+    start: float,
+) -> Built:
+    """Make the dataset and audit it; `start` is the monotonic time at the start of the command."""
+    statistics = _assemble(store, rows, settings, out, show)
+    show.say("auditing")
+    return Built(
+        out=out,
+        work=store.path.parent,
+        statistics=statistics,
+        audit=checked(out),
+        seconds=time.monotonic() - start,
+        repositories=rows,
+        usage=sum(store.usage().values(), Usage()),
+    )
 
 
 def check_out(
@@ -148,7 +159,7 @@ def checked(out: Path) -> AuditReport:
     return report
 
 
-def assemble(
+def _assemble(
     store: Store,
     rows: Sequence[RepoRow],
     settings: BuildSettings,
@@ -157,6 +168,7 @@ def assemble(
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories, write the dataset to `out`, and count."""
     seed = settings.seed
+    pairing = settings.pair
     verdicts = store.path.with_name(VERDICTS_FILE)
     duplicates = [
         _with_present_names(verdict, store) for verdict in read_duplicates(verdicts)
@@ -164,42 +176,33 @@ def assemble(
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
-    texts = _render_all(store, refs, clusters, settings.text, show)
+    rendered = _render_all(store, refs, settings.text, show)
+    texts = rendered.usable
     positives = make_positives(
-        clusters, texts, grounds_of(duplicates), settings.pair, seed
+        clusters, rendered, grounds_of(duplicates), pairing, seed
     )
-    _LOG.info(
-        "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
-        len(duplicates),
-        len(clusters),
-        len(texts.usable),
-        len(texts.rejected),
-        len(positives.pairs),
-        len(positives.dropped),
-    )
-    near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
-    splits = split_issues(
-        positives.pairs, clusters, texts.usable, near_duplicates, settings
-    )
-    links = _linked_pairs(store, texts.usable, show)
-    negatives = make_negatives(
-        splits, clusters, texts.usable, links, settings.pair, seed
-    )
+    near_duplicates = group_near_duplicates(texts, pairing.similar_at)
+    splits = split_issues(positives.pairs, clusters, texts, near_duplicates, settings)
+    links = _linked_pairs(store, texts, show)
+    negatives = make_negatives(splits, clusters, texts, links, pairing, seed)
     missing = check_missing(negatives.missing, settings.split)
+
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
-    write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
+    reasons = reasons_of(rendered.rejected, dropped)
+    dropped_rows = dropped_frame(rendered.rejected, dropped)
+    write_parquet(verdicts.with_name(DROPPED_FILE), dropped_rows, private=True)
     return write_gis(
         out,
         splits.positives,
         negatives.pairs,
-        texts.usable,
+        texts,
         seed=seed,
         statistics={
             "verdicts": count_verdicts(verdicts),
             "clusters": len(clusters),
             "missing_negatives": missing,
             "negatives_with_a_pool_issue": negatives.with_single,
-            **drop_counts(reasons_of(texts.rejected, dropped), texts.removed),
+            **drop_counts(reasons, rendered.removed),
         },
         run=_run_record(store, rows, settings),
         site=store.site,
@@ -258,7 +261,6 @@ def _negative_sample(
 def _render_all(
     store: Store,
     refs: Collection[IssueRef],
-    clusters: Iterable[DuplicateCluster],
     settings: TextSettings,
     show: RunDisplay,
 ) -> RenderedTexts:
@@ -268,7 +270,7 @@ def _render_all(
     issues = chain.from_iterable(map(store.issues, repos))
     wanted = (issue for issue in issues if issue.ref in refs)
     shown = show.counted("rendering texts", wanted, len(refs))
-    return render_issues(shown, clusters, templates, settings)
+    return render_issues(shown, templates, settings)
 
 
 def _linked_pairs(

@@ -15,11 +15,9 @@ from functools import partial
 from typing import NamedTuple
 
 from gis_builder.detection.claim_reader import find_markers
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.lexicon import Code, Span, code_pattern
 from gis_builder.detection.page import ANY_ISSUE, PreparedText
-from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.pairing.references import IssueMention
 
 _REMARK = """
     apologies apologise apologize appears be been closed closing couldn't didn't edit edited if is isn't it's
@@ -128,10 +126,10 @@ class _Token(NamedTuple):
     end: int
 
 
-def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span]:
+def find_duplicate_notes(text: str, references: list[Span]) -> list[Span]:
     """Spans of notes that the issue is (or isn't) a duplicate, or of which issue."""
     spans: list[Span] = []
-    starts = [reference.start for reference in references]
+    starts = [start for start, _ in references]
     line_end = -1
     # Words like "same as" make a note only beside a reference.
     gates = (_DUP_GATE, _SAME_GATE) if references else (_DUP_GATE,)
@@ -144,11 +142,7 @@ def find_duplicate_notes(text: str, references: list[IssueMention]) -> list[Span
         if line_end - start <= _MAX_LINE:  # a longer line is data, not prose
             first = bisect_left(starts, start)
             after = bisect_left(starts, line_end)
-            in_line = [
-                reference.span
-                for reference in references[first:after]
-                if reference.end <= line_end
-            ]
+            in_line = [span for span in references[first:after] if span[1] <= line_end]
             spans += _notes_of_line(text, start, line_end, in_line)
     return spans or list(_notes_in_other_languages(text))
 

@@ -11,7 +11,7 @@ from gis_builder.detection.page import fences, inline_code
 
 # Lines of a template's checklist ("I searched …", "Read the …") and their headings, not tasks or headings of
 # an issue ("Search box loses focus", "Rows are duplicated").
-CHECKLIST = re.compile(
+_CHECKLIST = re.compile(
     r"""
     ^[ \t]*[-*+][ \t]+\[[ xX]?\][ \t]*+(?:
         # "I have read …", "By submitting this, I agree …"
@@ -40,7 +40,7 @@ CHECKLIST = re.compile(
     re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 # Lines with only names of people: the first author, people in copy.
-BYLINE = re.compile(
+_BYLINE = re.compile(
     r"^[ \t]*by \*\*[^*\n]{1,80}\*\*:?[ \t]*$"
     r"|^[ \t]*(?:/?cc)\b:?(?:[ \t,]{1,4}(?:and[ \t]{1,4})?@[\w/-]{1,80}){1,30}[ \t.]*$"
     r"|^[\W_]{0,4}original (?:issue|comment) reported on code\.google\.com by [^\n]{1,120}$",
@@ -76,7 +76,7 @@ _PROMPT = re.compile(
     re.MULTILINE,
 )
 # Questions and instructions of Google Code's and GitHub's templates.
-INSTRUCTION = re.compile(
+_INSTRUCTION = re.compile(
     r"^[ \t]*(?:(?:what steps will reproduce the problem|what is the expected output|what do you see instead"
     r"|what version of the product are you using|on what operating system"
     r"|please (?:provide|use) (?:any |labels and )?additional information below"
@@ -84,10 +84,15 @@ INSTRUCTION = re.compile(
     r"|add any other context [^\n.]{1,80})[?.:]?[ \t]*){1,2}$",
     re.MULTILINE | re.IGNORECASE,
 )
+REMOVED_LINES = {
+    "byline": _BYLINE,
+    "checklist": _CHECKLIST,
+    "instruction": _INSTRUCTION,
+}
 _IMAGE = re.compile(
-    r"!\[([^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
+    r"!\[(?P<label>[^\[\]\n]{0,300})\]\([^()\s]{0,1500}(?:[ \t]+\"[^\"\n]{0,200}\")?\)"
+    r"|(?i:<img\b[^<>]{0,1500}>)"
 )
-_IMAGE_TAG = re.compile(r"<img\b[^<>]{0,1500}>", re.IGNORECASE)
 _ALT = re.compile(r"(?<![\w-])alt=(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _HOLLOW_LINE = re.compile(
     r"[ \t]*(?:#{1,6}|[-*+](?:[ \t]+\[[ xX]?\])?|>+|\[[^\[\]\n]{1,40}\]:)"
@@ -186,19 +191,14 @@ def _home_of_user(_: str, path: re.Match[str]) -> str | None:
 
 def images_to_words(text: str) -> tuple[str, int]:
     """Replace each image by its alternative text."""
-    images = tags = 0
-    if "![" in text:
-        text, images = _replace(text, _IMAGE, _label, _with_hidden_code(text))
-    if "<img" in text.lower():
-        text, tags = _replace(text, _IMAGE_TAG, _alternative, _with_hidden_code(text))
-    return text, images + tags
-
-
-def _label(text: str, image: re.Match[str]) -> str:
-    return text[slice(*image.span(1))]
+    if "![" not in text and "<img" not in text.lower():
+        return text, 0
+    return _replace(text, _IMAGE, _alternative, _with_hidden_code(text))
 
 
 def _alternative(text: str, image: re.Match[str]) -> str:
+    if image["label"] is not None:
+        return text[slice(*image.span("label"))]
     alt = _ALT.search(text, *image.span())
     if alt is None:
         return ""

@@ -157,7 +157,7 @@ class _RepoNegatives:
         goal = count_before + count
         hard = math.ceil(count * self._strategy.share)
         if self._settings.match == "none":
-            self.sampler.draw_hard(hard, self._candidates.ranked, self._strategy.kind)
+            self.sampler.draw_hard(hard, self._candidates.ranked, self._try_hard)
         else:
             self._draw_matched(count, hard)
         self.sampler.draw_random(goal - len(self.sampler.pairs))
@@ -168,6 +168,9 @@ class _RepoNegatives:
         self._candidates = self._candidates_of(self._candidates.refs)
         return len(self.sampler.pairs) - count_before
 
+    def _try_hard(self, anchor: IssueRef, partner: IssueRef) -> bool:
+        return self.sampler.try_pair(anchor, partner, self._strategy.kind)
+
     def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives with the time gaps of the positives, as far as possible."""
         elsewhere = [end.other for end in self.ends]
@@ -177,7 +180,7 @@ class _RepoNegatives:
         paired = timeline.only(self._paired.__contains__)
         paired_matcher = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
         matcher = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)
-        matcher.draw_hard(hard, self._candidates.ranked, self._strategy.kind)
+        matcher.draw_hard(hard, self._candidates.ranked, self._try_hard)
         paired_matcher.draw_random()
         if wanted:
             self._use_all_issues()
@@ -194,8 +197,7 @@ class _RepoNegatives:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
         cluster = self._inputs.cluster
         group = self._inputs.group
-        is_known = first in cluster and second in cluster
-        if first == second or (is_known and cluster[first] == cluster[second]):
+        if cluster.get(first, first) == cluster.get(second, second):
             return "same_cluster"
         if group.get(first, first) == group.get(second, second):
             return "near_identical"

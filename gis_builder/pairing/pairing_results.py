@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.crawling.status import outcome_lines
-from gis_builder.detection.detection_results import cross_repository_notes
+from gis_builder.detection.verdict_files import cross_repository_notes
 from gis_builder.store import RepoRow, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.system.machine import peak_rss_mb
-from pairkit.similarity.languages import backbone_for, train_command
+from pairkit.similarity.measures import backbone_for, train_command
 
 if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset

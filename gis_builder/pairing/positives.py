@@ -1,15 +1,24 @@
-"""Clusters of duplicates, and positive pairs: a duplicate and its canonical, or all pairs of a cluster."""
+"""Clusters of duplicates, and positive pairs: a duplicate and its canonical, or all pairs of a cluster.
+
+A pair's probability of describing the same problem depends on two similarities of its texts. `same_problem.toml`
+has the weights of a logistic regression, which `benchmarks/strict_pairs.py --fit` fits to pairs that were read
+one by one.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import combinations
 from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from gis_builder.pairing.same_problem import SameProblem
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import PairSettings
 from gis_builder.store import (
@@ -20,37 +29,110 @@ from gis_builder.store import (
     IssueRef,
     Relation,
     Verdict,
-    VerdictOutcome,
 )
 from pairkit.base.system.seeded import keyed_hash
+from pairkit.similarity.bm25 import words
 from pairkit.similarity.groups import Groups
 
 Edge = tuple[IssueRef, IssueRef]
 UNLIKELY_SAME = "low_same_probability"
+WEIGHTS = Path(__file__).with_name("same_problem.toml")
 
 
-def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
+class Similarities(NamedTuple):
+    """How much two issues have in common, from 0 to 1; rare words count more."""
+
+    text_cosine: float  # TF-IDF cosine of the texts
+    # Share of a title's words that are in the other text; the lower of the two titles'
+    title_coverage: float
+
+
+class SameProblem:
+    """Compares texts by their words; `texts` show which words are rare."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts_with: Counter[str] = Counter()
+        self._total = 0
+        for text in texts:
+            self._texts_with.update(set(words(text)))
+            self._total += 1
+
+    def _rarity(self, word: str) -> float:
+        texts_with = self._texts_with[word] + 0.5
+        return math.log((self._total + 1) / texts_with)
+
+    def _weigh_words(self, text: str) -> dict[str, float]:
+        weights = {}
+        for word, count in Counter(words(text)).items():
+            weights[word] = (1 + math.log(count)) * self._rarity(word)
+        return weights
+
+    def probability(self, first: str, second: str) -> float:
+        """The probability in [0, 1]; the order of the texts doesn't matter."""
+        weights = read_weights()
+        similarities = self.similarities(first, second)._asdict()
+        logit = weights["intercept"]
+        for name, value in similarities.items():
+            logit += weights[name] * value
+        return round(1 / (1 + math.exp(-logit)), 3)
+
+    def similarities(self, first: str, second: str) -> Similarities:
+        """The features of the regression."""
+        weights = self._weigh_words(first)
+        other_weights = self._weigh_words(second)
+        first_coverage = self._title_coverage(first, other_weights)
+        second_coverage = self._title_coverage(second, weights)
+        return Similarities(
+            _cosine(weights, other_weights), min(first_coverage, second_coverage)
+        )
+
+    def _title_coverage(self, text: str, other_words: Iterable[str]) -> float:
+        first_line, _, _ = text.partition("\n\n")
+        title = set(words(first_line))
+        total = math.fsum(map(self._rarity, title))
+        if not total:
+            return 0.0
+        return math.fsum(map(self._rarity, title.intersection(other_words))) / total
+
+
+def _cosine(vector: Mapping[str, float], other: Mapping[str, float]) -> float:
+    shared = vector.keys() & other.keys()
+    product = math.fsum(vector[word] * other[word] for word in shared)
+    lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
+    if not lengths:
+        return 0.0
+    return min(1.0, product / lengths)
+
+
+@cache
+def read_weights() -> dict[str, float]:
+    """The intercept, and the weight of each similarity."""
+    return tomllib.loads(WEIGHTS.read_text("utf-8"))
+
+
+def find_clusters(duplicates: Iterable[Verdict]) -> list[DuplicateCluster]:
     """Join duplicates and their targets into clusters, ordered by repository and lowest number."""
-    edges: set[Edge] = set()
-    for verdict in verdicts:
-        if verdict.outcome is VerdictOutcome.DUPLICATE:
-            others = (target for target in verdict.targets if target != verdict.ref)
-            edges.update((verdict.ref, target) for target in others)
+    found: set[Edge] = set()
+    for verdict in duplicates:
+        others = (target for target in verdict.targets if target != verdict.ref)
+        found.update((verdict.ref, target) for target in others)
+    edges = sorted(found)
     groups: Groups[IssueRef] = Groups()
-    for edge in sorted(edges):
+    for edge in edges:
         groups.join(*edge)
     edges_of: defaultdict[IssueRef, list[Edge]] = defaultdict(list)
-    for edge in sorted(edges):
+    for edge in edges:
         edges_of[groups.find(edge[0])].append(edge)
     clusters = []
     for lowest, members in groups.all().items():
-        duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
-        originals = [member for member in members if member not in duplicates]
+        own_edges = edges_of[lowest]
+        duplicates_of_cluster = {duplicate for duplicate, _ in own_edges}
+        originals = (ref for ref in members if ref not in duplicates_of_cluster)
         cluster = DuplicateCluster(
             id=str(lowest),
             members=tuple(members),
-            canonical=originals[0] if originals else lowest,
-            edges=tuple(edges_of[lowest]),
+            canonical=next(originals, lowest),
+            edges=tuple(own_edges),
         )
         clusters.append(cluster)
     return clusters
@@ -136,7 +218,7 @@ def _candidates(
     cluster: DuplicateCluster, settings: PairSettings, seed: int
 ) -> Iterator[Edge]:
     """The edges of a cluster, then, if requested, its other pairs in random order."""
-    yield from sorted(cluster.edges)
+    yield from cluster.edges
     if settings.all_within_cluster:
         edges = set(map(frozenset, cluster.edges))
         pairs = combinations(sorted(cluster.members), 2)

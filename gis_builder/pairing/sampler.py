@@ -25,6 +25,7 @@ _MAX_ROUNDS = 24  # times that every issue may get its quota again, for high rat
 
 WhyNot = Callable[[IssueRef, IssueRef], str | None]
 Candidates = Callable[[IssueRef], Iterable[IssueRef]]
+TryPair = Callable[[IssueRef, IssueRef], bool]
 
 _MAX_ANCHORS = 40  # to examine for one gap
 _MAX_NEIGHBOURS = 60  # of an anchor, to examine for one gap
@@ -52,11 +53,9 @@ def opening_times(
     refs: Iterable[IssueRef],
 ) -> dict[IssueRef, float]:
     """The opening time of each issue in seconds."""
-    opened = {}
-    for ref in refs:
-        moment = datetime.fromisoformat(texts[ref].created_at)
-        opened[ref] = moment.timestamp()
-    return opened
+    return {
+        ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs
+    }
 
 
 class PositiveEnd(NamedTuple):
@@ -117,10 +116,8 @@ class WantedGaps:
 
     def __init__(self, gaps: Sequence[float], count: int) -> None:
         ordered = sorted(gaps)
-        self._left = []
-        for index in range(count):
-            place = (2 * index + 1) * len(ordered) // (2 * count)
-            self._left.append(ordered[place])
+        places = ((2 * n + 1) * len(ordered) // (2 * count) for n in range(count))
+        self._left = [ordered[place] for place in places]
 
     def __len__(self) -> int:
         return len(self._left)
@@ -169,17 +166,16 @@ class NegativeSampler:
         """Add its quota to every issue again."""
         self._left.update(self._quota)
 
-    def draw_hard(self, count: int, candidates: Candidates, kind: str) -> None:
+    def draw_hard(self, count: int, candidates: Candidates, try_pair: TryPair) -> None:
         """Pair issues with their candidates."""
         goal = len(self.pairs) + count
         for anchor in self.draw_order("hard"):
             if len(self.pairs) >= goal:
                 return
-            if not self.is_free(anchor):
-                continue
-            for partner in candidates(anchor):
-                if self.is_free(partner) and self.try_pair(anchor, partner, kind):
-                    break
+            if self.is_free(anchor):
+                for partner in candidates(anchor):
+                    if self.is_free(partner) and try_pair(anchor, partner):
+                        break
 
     def draw_random(self, count: int) -> None:
         """Pair issues of the positives at random with each other."""
@@ -261,32 +257,25 @@ class GapMatcher:
         self._wanted = wanted
         self._seed = seed
 
-    def draw_hard(self, count: int, candidates: Candidates, kind: str) -> None:
+    def draw_hard(self, count: int, candidates: Candidates, try_pair: TryPair) -> None:
         """Pair up to `count` issues with the first candidates at a wanted gap."""
         goal = len(self._sampler.pairs) + count
         for tolerance in _TOLERANCES:
-            for anchor in self._sampler.draw_order("hard"):
-                if len(self._sampler.pairs) >= goal:
-                    return
-                if self._sampler.is_free(anchor):
-                    self._pair_with_candidate(anchor, candidates, kind, tolerance)
 
-    def _pair_with_candidate(
-        self,
-        anchor: IssueRef,
-        candidates: Candidates,
-        kind: str,
-        tolerance: float,
-    ) -> None:
-        for partner in candidates(anchor):
-            gap = self._timeline.gap(anchor, partner)
-            wanted = self._wanted.nearest(gap)
-            if wanted is None:
-                return
-            fits = mismatch(gap, wanted) <= tolerance and self._sampler.is_free(partner)
-            if fits and self._sampler.try_pair(anchor, partner, kind):
-                self._wanted.take(wanted)
-                return
+            def try_at_gap(
+                anchor: IssueRef, partner: IssueRef, tolerance: float = tolerance
+            ) -> bool:
+                gap = self._timeline.gap(anchor, partner)
+                wanted = self._wanted.nearest(gap)
+                if wanted is None or mismatch(gap, wanted) > tolerance:
+                    return False
+                is_paired = try_pair(anchor, partner)
+                if is_paired:
+                    self._wanted.take(wanted)
+                return is_paired
+
+            left = goal - len(self._sampler.pairs)
+            self._sampler.draw_hard(left, candidates, try_at_gap)
 
     def draw_random(self) -> None:
         """Pair issues of the positives with each other, in rounds of quotas."""

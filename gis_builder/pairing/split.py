@@ -38,7 +38,6 @@ from pairkit.similarity.near_duplicates import near_identical
 
 _BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
 _NUMBER = (1 << _BITS) - 1
-BEYOND = "beyond_requested_size"
 
 
 class RefTable:
@@ -66,10 +65,8 @@ class RefTable:
 
     def indices(self, refs: Iterable[IssueRef]) -> Indices:
         """The indices of references that are in the table; (reference,)."""
-        keys = array("q")
-        for repo, number in refs:
-            keys.append(self._rank[repo] << _BITS | number)
-        return np.searchsorted(self._keys, np.asarray(keys))
+        keys = (self._rank[repo] << _BITS | number for repo, number in refs)
+        return np.searchsorted(self._keys, np.fromiter(keys, np.int64))
 
     def repo_at(self, indices: Indices) -> npt.NDArray[np.int64]:
         """The index in `repos` of the repository of each reference; (reference,)."""
@@ -131,7 +128,9 @@ class SplitResult(NamedTuple):
         lowest = refs.at(self.groups[issues])
         splits.group = dict(zip(refs.at(issues), lowest, strict=True))
         for pair, code in zip(pairs, codes.tolist(), strict=True):
-            if code != NOWHERE:
+            if code == NOWHERE:
+                splits.dropped.append(pair.dropped("beyond_requested_size"))
+            else:
                 splits.positives[SPLITS[code]].append(pair)
         return splits
 
@@ -267,12 +266,10 @@ def _beyond_targets(
             members = np.flatnonzero(weighted.group_of_positive == group)
             firsts = task.refs.at(task.first[members])
             seconds = task.refs.at(task.second[members])
-            shuffled = []
-            for pair in zip(firsts, seconds, members.tolist(), strict=True):
-                first, second, _ = pair
-                shuffled.append((keyed_hash(seed, "trim", first, second), *pair))
-            shuffled.sort()
-            excess += [member for *_, member in shuffled[limit:]]
+            pairs = zip(firsts, seconds, strict=True)
+            hashes = [keyed_hash(seed, "trim", *pair) for pair in pairs]
+            shuffled = members[np.argsort(np.array(hashes, np.uint64))]
+            excess += shuffled[limit:].tolist()
     return excess
 
 
@@ -339,7 +336,7 @@ def split_issues(
     pairs = sorted(positives, key=attrgetter("first", "second"))
     firsts = [pair.first for pair in pairs]
     seconds = [pair.second for pair in pairs]
-    refs = RefTable(chain(usable, firsts, seconds, *tied_issues))
+    refs = RefTable(chain(usable, *tied_issues))
     same_split = SameSplit(refs)
     for members in tied_issues:
         same_split.add(members)
@@ -353,11 +350,8 @@ def split_issues(
         usable=is_usable,
     )
     assigned = split_groups(task, settings)
-
     splits = assigned.named(refs, np.flatnonzero(is_usable), pairs, assigned.positives)
     splits.negatives_wanted = assigned.negatives_wanted
-    excess = np.flatnonzero(assigned.positives == NOWHERE).tolist()
-    splits.dropped = [pairs[index].dropped(BEYOND) for index in excess]
     return splits
 
 

@@ -30,25 +30,26 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 
+from gis_builder.detection.lexicon import Span
 from gis_builder.detection.page import comments
-from gis_builder.detection.phrase_codes import Span
-from gis_builder.pairing.cutting import cut, merge, replaced_reference
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import (
-    BYLINE,
-    CHECKLIST,
-    INSTRUCTION,
+    REMOVED_LINES,
     html_to_text,
     images_to_words,
     segments,
     tidy_blanks,
     without_login_names,
 )
-from gis_builder.pairing.people import without_names, without_people
-from gis_builder.pairing.references import find_references
-from gis_builder.pairing.secrets import scrub_secrets
+from gis_builder.pairing.references import (
+    cut,
+    merge,
+    reference_spans,
+    replaced_reference,
+)
+from gis_builder.pairing.secrets import scrub_secrets, without_names, without_people
 from gis_builder.settings import TextSettings
-from gis_builder.store import DuplicateCluster, Issue, IssueRef, IssueRefs, IssueText
+from gis_builder.store import Issue, IssueRef, IssueText
 from pairkit.base.printable import normalize, same_width
 from pairkit.similarity.terms import segmented, terms
 
@@ -68,11 +69,6 @@ _LINE = re.compile(r"^(?![ ]{4}|\t)[^\n]{1,200}$", re.MULTILINE)  # except inden
 _MARKS = re.compile(r"^(?:(?:[-*+>]|\[[ xX]?\]|\d{1,2}[.)])[ \t]+)+")
 _BOLD = re.compile(r"(\*\*|__)(?:(?!\1).)+\1[:：]?")
 _ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
-_LINES = {
-    "byline": BYLINE,
-    "checklist": CHECKLIST,
-    "instruction": INSTRUCTION,
-}
 Templates = Mapping[str, Collection[str]]  # by repository
 
 
@@ -85,22 +81,15 @@ class RenderedTexts(Struct):
 
 
 def render_issues(
-    issues: Iterable[Issue],
-    clusters: Iterable[DuplicateCluster],
-    templates: Templates,
-    settings: TextSettings,
+    issues: Iterable[Issue], templates: Templates, settings: TextSettings
 ) -> RenderedTexts:
     """Render the issues; pull requests, empty and short texts are rejected with a reason code."""
-    partners: dict[IssueRef, IssueRefs] = {}
-    for cluster in clusters:
-        partners |= dict.fromkeys(cluster.members, cluster.members)
     texts = RenderedTexts()
     for issue in issues:
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        members = partners.get(issue.ref, ())
-        rendered = render(issue, members, templates.get(issue.repo, ()))
+        rendered = render(issue, templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason
@@ -110,18 +99,13 @@ def render_issues(
     return texts
 
 
-def render(
-    issue: Issue,
-    members: Collection[IssueRef] = (),
-    template: Collection[str] = (),
-) -> IssueText:
-    """The text of an issue; its cluster's `members` only decide how removed references are counted."""
+def render(issue: Issue, template: Collection[str] = ()) -> IssueText:
+    """The text of an issue, without the lines of its repository's template."""
     removed: Counter[str] = Counter()
-    partners = [member for member in members if member != issue.ref]
-    title = " ".join(clean(issue.title, removed, partners).split())
-    body = clean(without_template(issue.body, template, removed), removed, partners)
+    title = " ".join(clean(issue.title, removed).split())
+    body = clean(without_template(issue.body, template, removed), removed)
     text = f"{title}\n\n{body}".strip()
-    counts = dict(sorted(removed.items()))
+    counts = dict(sorted((+removed).items()))
     return IssueText(issue.ref, text, issue.created_at, counts)
 
 
@@ -141,24 +125,18 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     return None
 
 
-def clean(
-    text: str,
-    removed: Counter[str] | None = None,
-    partners: Collection[IssueRef] = (),
-) -> str:
+def clean(text: str, removed: Counter[str] | None = None) -> str:
     """Apply the rules until nothing changes; entities are decoded only once (`&amp;lt;` is `&lt;`)."""
     removed = Counter() if removed is None else removed
     for number in range(_MAX_PASSES):
         before = removed.total()
-        text = _pass(text, removed, partners, decode=number == 0)
+        text = _pass(text, removed, decode=number == 0)
         if removed.total() == before:
             break
     return text
 
 
-def _pass(
-    text: str, removed: Counter[str], partners: Collection[IssueRef], *, decode: bool
-) -> str:
+def _pass(text: str, removed: Counter[str], *, decode: bool) -> str:
     text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
@@ -168,7 +146,7 @@ def _pass(
     pieces = []
     for piece, is_code in segments(text):
         pieces.append(piece if is_code else _clean_prose(piece, removed, decode=decode))
-    text = _cut_references("".join(pieces), removed, partners)
+    text = _cut_references("".join(pieces), removed)
     return tidy_blanks(text)
 
 
@@ -176,25 +154,19 @@ def _clean_prose(text: str, removed: Counter[str], *, decode: bool) -> str:
     # First, since an entity in an image's attribute may stand for ">".
     text = _counted(images_to_words(text), "image", removed)
     text = _counted(html_to_text(text, decode=decode), "html", removed)
-    for kind, pattern in _LINES.items():
+    for kind, pattern in REMOVED_LINES.items():
         spans = [match.span() for match in pattern.finditer(text)]
         text = _cut_counted(text, spans, kind, removed)
     text = _counted(without_people(text), "person", removed)
     plain = same_width(text)
-    notes = find_duplicate_notes(plain, find_references(plain))
+    notes = find_duplicate_notes(plain, reference_spans(plain))
     return _cut_counted(text, notes, "duplicate_note", removed)
 
 
-def _cut_references(
-    text: str, removed: Counter[str], partners: Collection[IssueRef]
-) -> str:
-    references = find_references(same_width(text))
-    if not references:
-        return text
-    for reference in references:
-        is_partner = reference.points_at(partners)
-        removed["partner_reference" if is_partner else "issue_reference"] += 1
-    spans = merge(text, [reference.span for reference in references])
+def _cut_references(text: str, removed: Counter[str]) -> str:
+    references = reference_spans(same_width(text))
+    removed["issue_reference"] += len(references)
+    spans = merge(text, references)
     substitutes = dict(replaced_reference(text, span) for span in spans)
     by_start = {start: words for (start, _), words in substitutes.items() if words}
     return cut(text, substitutes, by_start)
@@ -202,14 +174,11 @@ def _cut_references(
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
     text, count = replaced
-    if count:
-        removed[kind] += count
+    removed[kind] += count
     return text
 
 
 def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:
-    if not spans:
-        return text
     removed[kind] += len(spans)
     return cut(text, spans)
 

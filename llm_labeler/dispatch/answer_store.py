@@ -26,13 +26,13 @@ from llm_labeler.records import (
     Task,
     TokenUsage,
 )
-from pairkit.base.batched import batched
 from pairkit.base.system.database import (
     Schema,
     database_errors,
     open_database,
     transaction,
 )
+from pairkit.base.system.machine import batched
 
 _APPLICATION = 0x4C41_4231  # "LAB1": identifies the file type
 

@@ -33,9 +33,9 @@ from llm_labeler.dispatch.openai_batches import (
 from llm_labeler.dispatch.workers import Meter, ask_all, finish
 from llm_labeler.records import Ask, AskKey, TokenUsage
 from llm_labeler.settings import BreakerSettings
-from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError, RemoteError
+from pairkit.base.system.machine import batched
 
 if TYPE_CHECKING:
     from llm_labeler.clients.llm_server import ServerProvider

@@ -37,9 +37,9 @@ from llm_labeler.records import (
     TokenUsage,
 )
 from llm_labeler.settings import BreakerSettings
-from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
+from pairkit.base.system.machine import batched
 
 K = TypeVar("K")
 

@@ -24,8 +24,8 @@ from llm_labeler.records import (
     ending_of,
 )
 from llm_labeler.settings import JudgeSettings
-from pairkit.base.batched import batched
 from pairkit.base.printable import comparable, normalize
+from pairkit.base.system.machine import batched
 from pairkit.base.system.seeded import keyed_hash
 
 # Prompts are part of the stored answers' keys. The example has no valid word, so repeating it is not a vote.

@@ -41,12 +41,12 @@ from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts
 from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
 from llm_labeler.settings import BudgetSettings, LabelSettings
-from pairkit.base.batched import batched
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError, by_reader, spoken
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, lock_folder
+from pairkit.base.system.machine import batched
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
 # Length of a sentence in an answer relative to its text, with its number and line break.

@@ -17,7 +17,7 @@ from pairkit.base.cli.terminal import say
 from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
-from pairkit.similarity.languages import train_command
+from pairkit.similarity.measures import train_command
 
 _MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator
 
-from pairkit.base.cli.options import INPUT, OUTPUT, Option
+from pairkit.base.cli.options import INPUT, OUTPUT, Option, Request
 from pairkit.base.settings import split_at_commas
+from pairkit.dataset.labels import LabelRules, label_rules
 from pairkit.dataset.shared_options import SHARED
+
+if TYPE_CHECKING:
+    from pairkit.dataset.labels import Meaning
+    from pairkit.dataset.reading.in_memory import Source
+    from pairkit.dataset.records import PairDataset
 
 SplitSizes = Annotated[list[float], BeforeValidator(split_at_commas)]
 """Three numbers, or their text with commas."""
@@ -50,3 +57,23 @@ options = SHARED.extended(
         main=True,
     ),
 )
+
+
+class ReadRequest(Request, shared=options):
+    """The arguments with which pairs are read."""
+
+    _: KW_ONLY
+    columns: Mapping[str, str] | None = None
+    labels: Mapping[str, Meaning] | str | None = None
+    label_range: tuple[float, float] | str | None = None
+    bad_rows: str = "error"
+
+    def rules(self) -> LabelRules:
+        """How labels and unusable rows are read."""
+        return label_rules(self.labels, self.label_range, self.bad_rows)
+
+    def pairs_of(self, source: Source, **details: Any) -> PairDataset:
+        """Read the pairs of a source."""
+        from pairkit.dataset.reading.reader import read_pairs
+
+        return read_pairs(source, self.columns, self.rules(), **details)

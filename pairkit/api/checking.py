@@ -5,22 +5,20 @@ The functions import what they need, so that `--help` is fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pairkit.api import options
-from pairkit.base.cli.options import OUTPUT, Option, Request, parameter, takes
+from pairkit.api import ReadRequest, options
+from pairkit.base.cli.options import OUTPUT, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import argument, between_commas, load_settings
-from pairkit.dataset.labels import label_rules
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.checking.audit import AuditReport
     from pairkit.dataset.checking.show import ShownPair
-    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
     from pairkit.dataset.records import PairDataset
     from pairkit.reports.dataset_report import Report
@@ -29,16 +27,16 @@ if TYPE_CHECKING:
 _SAMPLE = "Sample (of a new review)"
 
 
-@options()
-def read(
-    source: Source,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    split: str | None = None,
-) -> PairDataset:
+class PairsRequest(ReadRequest, shared=options):
+    """The arguments of `read`."""
+
+    source: Source
+    _: KW_ONLY
+    split: str | None = None
+
+
+@takes(PairsRequest)
+def read(request: PairsRequest) -> PairDataset:
     """Read pairs from a folder, a file, the Hub or memory.
 
     Args:
@@ -58,23 +56,22 @@ def read(
         >>> pairkit.read("pairs.tsv")
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
-    from pairkit.dataset.reading.reader import read_pairs
-
-    rules = label_rules(labels, label_range, bad_rows)
-    return read_pairs(source, columns, rules, split=split)
+    return request.pairs_of(request.source, split=request.split)
 
 
-@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
-def audit(
-    source: Source,
-    out: str | Path | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    fresh: bool = False,
-) -> AuditReport:
+class AuditRequest(ReadRequest, shared=options):
+    """The arguments of `audit`."""
+
+    source: Source
+    out: str | Path | None = parameter(
+        default=None, short="-o", metavar="FILE", panel=OUTPUT, main=True
+    )
+    _: KW_ONLY
+    fresh: bool = False
+
+
+@takes(AuditRequest)
+def audit(request: AuditRequest) -> AuditReport:
     """Find leaks between splits, contradictory labels, repeats, and rows that lack a text or label.
 
     Texts are the same if they differ only in case, blanks and punctuation, and near-identical if the Jaccard
@@ -104,31 +101,28 @@ def audit(
     from pairkit.dataset.reading.reader import collect_pairs
     from pairkit.dataset.table_files import TableFile, save_table
 
-    file = argument("out", out, TableFile | None)
-    rules = label_rules(labels, label_range, bad_rows)
+    file = argument("out", request.out, TableFile | None)
+    rules = request.rules()
     skipping = replace(rules, bad_rows="skip")
-    pairs = collect_pairs(source, columns, skipping, placed=True)
+    pairs = collect_pairs(request.source, request.columns, skipping, placed=True)
     result = audit_pairs(pairs, skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     if file is not None:
-        save_table(file, result.again, fresh=fresh)
+        save_table(file, result.again, fresh=request.fresh)
     return result
 
 
-@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
-def report(
-    source: Source,
-    out: str | Path | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    seed: int = 42,
-    fresh: bool = False,
-    progress: bool | Listener = True,
-) -> Report:
+class ReportRequest(AuditRequest, shared=options):
+    """The arguments of `report`."""
+
+    _: KW_ONLY
+    seed: int = 42
+    progress: bool | Listener = True
+
+
+@takes(ReportRequest)
+def report(request: ReportRequest) -> Report:
     """Describe a dataset on one page: counts, lengths, word overlap, what was dropped, and sample pairs.
 
     Args:
@@ -148,32 +142,28 @@ def report(
         >>> result.page.name, result.counts["splits"]["all"]["texts"]
         ('about.html', 12)
     """
-    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.reports.dataset_report import make_report
 
-    page = argument("out", out, Path | None)
-    seed = argument("seed", seed, int)
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns, rules)
-    return make_report(pairs, page, seed=seed, fresh=fresh, progress=progress)
+    page = argument("out", request.out, Path | None)
+    seed = argument("seed", request.seed, int)
+    pairs = request.pairs_of(request.source)
+    return make_report(
+        pairs, page, seed=seed, fresh=request.fresh, progress=request.progress
+    )
 
 
-@options(
-    split=Option(metavar="NAME", main=True),
-    row=Option(metavar="N", main=True),
-    label=Option(metavar="N", main=True),
-)
-def show(
-    source: Source,
-    *,
-    split: str | None = None,
-    row: int = 0,
-    label: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-) -> ShownPair:
+class ShowRequest(ReadRequest, shared=options):
+    """The arguments of `show`."""
+
+    source: Source
+    _: KW_ONLY
+    split: str | None = parameter(default=None, metavar="NAME", main=True)
+    row: int = parameter(default=0, metavar="N", main=True)
+    label: int | None = parameter(default=None, metavar="N", main=True)
+
+
+@takes(ShowRequest)
+def show(request: ShowRequest) -> ShownPair:
     """Show one pair side by side, with the words that both texts share marked.
 
     Args:
@@ -195,33 +185,26 @@ def show(
         'Please add a dark theme.'
     """
     from pairkit.dataset.checking.show import pick_pair
-    from pairkit.dataset.reading.reader import read_pairs
 
-    split = argument("split", split, str | None)
-    row = argument("row", row, int)
-    label = argument("label", label, float | None)
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns, rules)
-    return pick_pair(pairs, split, row, label)
+    split = argument("split", request.split, str | None)
+    row = argument("row", request.row, int)
+    label = argument("label", request.label, float | None)
+    return pick_pair(request.pairs_of(request.source), split, row, label)
 
 
-@options(
-    out=Option(short="-o", metavar="DIR", panel=OUTPUT, main=True),
-    format=Option(metavar="NAME", panel=OUTPUT, main=True),
-    raw=Option(panel=OUTPUT),
-)
-def export(
-    source: Source,
-    out: str | Path,
-    *,
-    format: str = "jsonl",  # noqa: A002 - as the flag
-    raw: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    fresh: bool = False,
-) -> list[Path]:
+class ExportRequest(ReadRequest, shared=options):
+    """The arguments of `export`."""
+
+    source: Source
+    out: str | Path = parameter(short="-o", metavar="DIR", panel=OUTPUT, main=True)
+    _: KW_ONLY
+    format: str = parameter(default="jsonl", metavar="NAME", panel=OUTPUT, main=True)
+    raw: bool = parameter(default=False, panel=OUTPUT)
+    fresh: bool = False
+
+
+@takes(ExportRequest)
+def export(request: ExportRequest) -> list[Path]:
     """Write each split as a file of JSON lines or CSV.
 
     In CSV, a text that begins with = + - @, a tab or a line end gets an apostrophe before it, because a
@@ -246,17 +229,17 @@ def export(
         ['train.csv']
     """
     from pairkit.dataset.making.made import FileFormat, export_pairs
-    from pairkit.dataset.reading.reader import read_pairs
 
-    folder = argument("out", out, Path)
-    file_format = argument("format", format, FileFormat)
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns, rules)
-    return export_pairs(pairs, folder, file_format, raw=raw, fresh=fresh)
+    folder = argument("out", request.out, Path)
+    file_format = argument("format", request.format, FileFormat)
+    pairs = request.pairs_of(request.source)
+    return export_pairs(
+        pairs, folder, file_format, raw=request.raw, fresh=request.fresh
+    )
 
 
 class ReviewRequest(
-    Request, shared=options, settings="pairkit.reviews.review_sample:ReviewOptions"
+    ReadRequest, shared=options, settings="pairkit.reviews.review_sample:ReviewOptions"
 ):
     """The arguments of `review`."""
 
@@ -283,10 +266,6 @@ class ReviewRequest(
     question: str | None = parameter(
         default=None, setting="question", metavar="TEXT", panel=_SAMPLE
     )
-    columns: Mapping[str, str] | None = None
-    labels: Mapping[str, Meaning] | str | None = None
-    label_range: tuple[float, float] | str | None = None
-    bad_rows: str = "error"
 
 
 @takes(ReviewRequest)
@@ -322,14 +301,12 @@ def review(request: ReviewRequest) -> Review:
         >>> pairkit.review("pairs.tsv", "people.review", n=4)
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
-    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.reviews.review import begin
     from pairkit.reviews.review_sample import ReviewOptions
 
     store = argument("store", request.store, Path | None)
     review_options = load_settings(ReviewOptions, request.flags())
-    rules = label_rules(request.labels, request.label_range, request.bad_rows)
-    pairs = read_pairs(request.source, request.columns, rules)
+    pairs = request.pairs_of(request.source)
     if store is None and not isinstance(request.source, str | Path):
         raise ConfigError(
             "store = None: pairs in memory have no default file; give a file"

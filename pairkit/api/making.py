@@ -10,30 +10,28 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pairkit.api import SplitSizes, options
-from pairkit.base.cli.options import Option, Request, parameter, takes
+from pairkit.api import ReadRequest, SplitSizes, options
+from pairkit.base.cli.options import Request, parameter, takes
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument, split_at_commas
-from pairkit.dataset.labels import label_rules
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
-    from pairkit.dataset.labels import Meaning
     from pairkit.dataset.making.made import MadeDataset
     from pairkit.dataset.reading.in_memory import Source
 
 
-@options()
-def write(
-    source: Source,
-    out: str | Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    fresh: bool = False,
-) -> MadeDataset:
+class WriteRequest(ReadRequest, shared=options):
+    """The arguments of `write`."""
+
+    source: Source
+    out: str | Path
+    _: KW_ONLY
+    fresh: bool = False
+
+
+@takes(WriteRequest)
+def write(request: WriteRequest) -> MadeDataset:
     """Write pairs as a dataset folder with a card, ready for `datasets.load_dataset` and the Hub.
 
     Args:
@@ -54,15 +52,13 @@ def write(
         PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
     """
     from pairkit.dataset.making.made import make_written
-    from pairkit.dataset.reading.reader import read_pairs
 
-    folder = argument("out", out, Path)
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns, rules)
-    return make_written(pairs, source, folder, fresh=fresh)
+    folder = argument("out", request.out, Path)
+    pairs = request.pairs_of(request.source)
+    return make_written(pairs, request.source, folder, fresh=request.fresh)
 
 
-class _SplitRequest(Request, shared=options):
+class _SplitRequest(ReadRequest, shared=options):
     """The arguments of `merge` and `split` that name no dataset."""
 
     _: KW_ONLY
@@ -70,10 +66,6 @@ class _SplitRequest(Request, shared=options):
     split_sizes: Sequence[float] | None = None
     cut_negatives: bool = False
     seed: int = 42
-    columns: Mapping[str, str] | None = None
-    labels: Mapping[str, Meaning] | str | None = None
-    label_range: tuple[float, float] | str | None = None
-    bad_rows: str = "error"
     dropped: str | Path | None = None
     fresh: bool = False
 
@@ -114,16 +106,13 @@ def merge(request: MergeRequest) -> MadeDataset:
         ({'repeated': 8}, 8)
     """
     from pairkit.dataset.making.split_and_merge import make_merged, named
-    from pairkit.dataset.reading.reader import read_pairs
 
     out = argument("out", request.out, Path | None)
     dropped = _dropped_file(request.dropped, out)
     settings = _split_settings(request, SplitSizes | None)
     sources = named(request.sources)
-    rules = label_rules(request.labels, request.label_range, request.bad_rows)
     pairs = {
-        name: read_pairs(source, request.columns, rules, placed=True)
-        for name, source in sources.items()
+        name: request.pairs_of(source, placed=True) for name, source in sources.items()
     }
     dataset = make_merged(pairs, sources, out, settings=settings, fresh=request.fresh)
     return _with_dropped(dataset, dropped, fresh=request.fresh)
@@ -162,14 +151,12 @@ def split(request: SplitRequest) -> MadeDataset:
         {'train': 4, 'validation': 2, 'test': 2}
     """
     from pairkit.dataset.making.split_and_merge import make_split
-    from pairkit.dataset.reading.reader import read_pairs
 
     out = argument("out", request.out, Path | None)
     dropped = _dropped_file(request.dropped, out)
     settings = _split_settings(request, SplitSizes)
-    rules = label_rules(request.labels, request.label_range, request.bad_rows)
     source = request.source
-    pairs = read_pairs(source, request.columns, rules, placed=True)
+    pairs = request.pairs_of(source, placed=True)
     dataset = make_split(pairs, source, out, settings=settings, fresh=request.fresh)
     return _with_dropped(dataset, dropped, fresh=request.fresh)
 
@@ -264,20 +251,20 @@ def extract(request: ExtractRequest) -> MadeDataset:
     return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
-@options(relabel=Option(main=True))
-def apply_review(
-    source: Source,
-    out: str | Path | None = None,
-    *,
-    store: str | Path | None = None,
-    relabel: bool = False,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, Meaning] | str | None = None,
-    label_range: tuple[float, float] | str | None = None,
-    bad_rows: str = "error",
-    dropped: str | Path | None = None,
-    fresh: bool = False,
-) -> MadeDataset:
+class ApplyRequest(ReadRequest, shared=options):
+    """The arguments of `apply_review`."""
+
+    source: Source
+    out: str | Path | None = None
+    _: KW_ONLY
+    store: str | Path | None = None
+    relabel: bool = parameter(default=False, main=True)
+    dropped: str | Path | None = None
+    fresh: bool = False
+
+
+@takes(ApplyRequest)
+def apply_review(request: ApplyRequest) -> MadeDataset:
     """Make a dataset from a review: without the rejected pairs, or with people's labels.
 
     The columns `reviewed`, `reviewers` (their number) and `decision` record the review of each row. Rows that
@@ -295,17 +282,18 @@ def apply_review(
         LeakError: Two splits share a text, issue or cluster, as in `audit`.
         RemoteError: The Hub could not be reached.
     """
-    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.reviews.review import apply_review, review_beside
 
-    folder = argument("out", out, Path | None)
-    file = argument("store", store, Path | None)
-    list_of_dropped = _dropped_file(dropped, folder)
-    rules = label_rules(labels, label_range, bad_rows)
-    pairs = read_pairs(source, columns, rules)
-    path = file or review_beside(pairs.source)
-    dataset = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
-    return _with_dropped(dataset, list_of_dropped, fresh=fresh)
+    out = argument("out", request.out, Path | None)
+    store = argument("store", request.store, Path | None)
+    dropped = _dropped_file(request.dropped, out)
+    source = request.source
+    pairs = request.pairs_of(source)
+    path = store or review_beside(pairs.source)
+    dataset = apply_review(
+        pairs, source, path, out, relabel=request.relabel, fresh=request.fresh
+    )
+    return _with_dropped(dataset, dropped, fresh=request.fresh)
 
 
 def _dropped_file(dropped: str | Path | None, out: Path | None) -> Path | None:

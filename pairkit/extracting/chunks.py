@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 
-from pairkit.extracting.document import Document
-from pairkit.extracting.html_blocks import Block, BlockKind
-from pairkit.extracting.sentences import opening_text, sentence_ends
+from pairkit.extracting.documents import Document
+from pairkit.extracting.html_blocks import Block, opening_text, sentence_ends
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
 """The number of tokens of each text, without special tokens."""
@@ -36,11 +35,8 @@ class Chunk:
 class _Piece:
     """A block, or part of a long one."""
 
-    kind: BlockKind
-    text: str
+    block: Block
     tokens: int
-    first: int
-    last: int
 
 
 def split_into_chunks(
@@ -63,9 +59,10 @@ def split_into_chunks(
             yield Chunk(title, "", anchor, heading.first, heading.last)
         most = budget - budget // _OVERLAP_SHARE
         for pieces in _packed(_pieces(texts, count_tokens, most), budget):
-            text = "\n\n".join(piece.text for piece in pieces)
-            last = max(piece.last for piece in pieces)
-            yield Chunk(title, text, anchor, pieces[0].first, last)
+            parts = [piece.block for piece in pieces]
+            text = "\n\n".join(block.text for block in parts)
+            last = max(block.last for block in parts)
+            yield Chunk(title, text, anchor, parts[0].first, last)
 
 
 def _content(document: Document) -> Iterator[Block]:
@@ -111,8 +108,7 @@ def _pieces(
     token_counts = count_tokens([block.text for block in blocks])
     for block, tokens in zip(blocks, token_counts, strict=True):
         if tokens <= most or len(block.text) < 2:
-            piece = _Piece(block.kind, block.text, tokens, block.first, block.last)
-            pieces.append(piece)
+            pieces.append(_Piece(block, tokens))
         else:
             pieces += _pieces(_halves(block), count_tokens, most)
     return pieces
@@ -165,13 +161,15 @@ def _packed(pieces: Sequence[_Piece], budget: int) -> Iterator[list[_Piece]]:
 
 def _overlap(piece: _Piece, most: int) -> list[_Piece]:
     """The last sentences of a piece of prose, of about `most` tokens; none if they are longer."""
-    if piece.kind in _LINED:
+    text = piece.block.text
+    if piece.block.kind in _LINED:
         return []
     if piece.tokens <= most:
         return [piece]
-    length = len(piece.text)
-    for end in sentence_ends(piece.text):
+    length = len(text)
+    for end in sentence_ends(text):
         fits = (length - end) * piece.tokens <= most * length
         if fits and end < length:
-            return [replace(piece, text=piece.text[end:].strip(), tokens=most)]
+            rest = replace(piece.block, text=text[end:].strip())
+            return [_Piece(rest, most)]
     return []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -19,17 +19,15 @@ from pairkit.dataset.reading.pair_rows import as_text
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 from pairkit.dataset.records import ROW
-from pairkit.extracting.document import Document
 from pairkit.extracting.formats import is_document, plain_blocks, read_page, unit_of
 from pairkit.extracting.html_blocks import (
     Block,
     BlockKind,
     UnreadableDocumentError,
     blocks_of_cell,
+    is_question,
     without_tags,
 )
-from pairkit.extracting.repeats import without_repeats
-from pairkit.extracting.sentences import is_question
 
 _LOG = logging.getLogger(__name__)
 _CARD = "README.md"  # describes a folder of tables and isn't a document
@@ -42,6 +40,56 @@ _ANSWERED = re.compile(
     r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*\d*\s*[:：.)]\s*",
     re.IGNORECASE,
 )
+_MIN_DOCUMENTS = 4  # fewer have no common parts
+_MARGIN = 3  # paragraphs at the begin and at the end of a document
+_TITLE_MARKS = " |—–·:»-"
+_TITLE_PARTS = re.compile(r"\s+[|—–·:»\-]+\s+|:\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document with its blocks, or with a question and answer of a table."""
+
+    name: str
+    blocks: tuple[Block, ...]
+    title: str | None = None
+    asked: tuple[str, str] | None = None
+    row: int = 0  # of a table
+    unit: str = "line"  # of the numbers of blocks
+    url: str = ""
+
+    def place(self, block: Block) -> str:
+        """Where a block begins, such as "line 3"."""
+        return f"{self.unit} {block.first}"
+
+    @property
+    def opening(self) -> list[Block]:
+        """The paragraphs of the first section that has any; of several questions and answers, none."""
+        questions = [block for block in self.blocks if block.kind == "question"]
+        for section in self.sections():
+            if section.paragraphs:
+                is_faq = section.heading in questions and len(questions) > 1
+                return [] if is_faq else section.paragraphs
+        return []
+
+    def sections(self) -> Iterator[Section]:
+        """Each heading or question with the paragraphs up to the next one."""
+        section = Section(None)
+        for block in self.blocks:
+            if block.kind != "paragraph":
+                yield section
+                section = Section(block)
+            else:
+                section.paragraphs.append(block)
+        yield section
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The paragraphs below a heading, or before the first heading."""
+
+    heading: Block | None
+    paragraphs: list[Block] = field(default_factory=list)
 
 
 def split_questions(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -213,3 +261,65 @@ def _read_table_rows(
                     without_tags(row["answer"], where),
                 )
             yield Document(name, in_row, row.get("title"), asked, number, "row")
+
+
+def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]:
+    """Documents without what most of them repeat, and the number of paragraphs left out.
+
+    That is the site's name in titles and as the first heading, and paragraphs at the begin and end.
+    """
+    if len(documents) < _MIN_DOCUMENTS:
+        return list(documents), 0
+    names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
+    first_blocks = [document.blocks[0] for document in documents if document.blocks]
+    names |= _common(block.path[:1] for block in first_blocks)
+    repeated = _common(
+        [block.text for block in _margins(document)] for document in documents
+    )
+
+    kept = []
+    count = 0
+    for document in documents:
+        left_out = [block for block in _margins(document) if block.text in repeated]
+        count += len(left_out)
+        blocks = [block for block in document.blocks if block not in left_out]
+        blocks = [_without_name(block, names) for block in blocks]
+        # A heading without a path was the site's name.
+        blocks = [block for block in blocks if block.kind != "heading" or block.path]
+        title = _short_title(document.title, names)
+        kept.append(replace(document, blocks=tuple(blocks), title=title))
+    return kept, count
+
+
+def _common(texts_of_documents: Iterable[Sequence[str]]) -> set[str]:
+    """Texts that most documents have."""
+    counts = Counter[str]()
+    documents = 0
+    for texts in texts_of_documents:
+        counts.update({*texts})
+        documents += 1
+    return {text for text, count in counts.items() if 2 * count > documents}
+
+
+def _margins(document: Document) -> list[Block]:
+    """The first and last paragraphs."""
+    paragraphs = [block for block in document.blocks if block.kind == "paragraph"]
+    others = paragraphs[_MARGIN:]
+    return paragraphs[:_MARGIN] + others[-_MARGIN:]
+
+
+def _without_name(block: Block, names: Collection[str]) -> Block:
+    """A block without the site's name as the first of the headings above it."""
+    if block.path and block.path[0] in names:
+        return replace(block, path=block.path[1:])
+    return block
+
+
+def _short_title(title: str | None, names: Collection[str]) -> str | None:
+    """A title without the site's name at its begin or end."""
+    for name in names:
+        if title is not None:
+            short = title.removeprefix(name).removesuffix(name)
+            if short != title:
+                title = short.strip(_TITLE_MARKS) or title
+    return title

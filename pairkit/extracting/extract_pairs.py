@@ -8,7 +8,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +18,7 @@ import polars as pl
 from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import DataError
 from pairkit.base.printable import holds_no_text, listed
-from pairkit.base.system.seeded import keyed_hash
+from pairkit.base.system.seeded import random_order
 from pairkit.dataset.making.dataset_folder import table as markdown_table
 from pairkit.dataset.making.made import (
     DROPPED,
@@ -31,10 +30,8 @@ from pairkit.dataset.making.made import (
 )
 from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.document import Document
-from pairkit.extracting.documents import read_documents, split_questions
-from pairkit.extracting.html_blocks import Block
-from pairkit.extracting.sentences import opening_text
+from pairkit.extracting.documents import Document, read_documents, split_questions
+from pairkit.extracting.html_blocks import Block, opening_text
 from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
@@ -53,7 +50,7 @@ _GENERIC_LINKS = {
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
-_COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place")
+_COLUMNS = ("text1", "text2", "rule", "url1", "url2", "place", DROPPED)
 _ABOUT = """
 Pairs of texts from the structure of documents, which no one checked. Made by
 `pairs extract`. No document is in two splits, and neither are near-identical texts (Jaccard similarity of
@@ -138,11 +135,11 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
         if heading.text != document.title:
             yield _pair("section", heading.text, paragraphs[0].text, document, heading)
         if len(paragraphs) > 1:
-            hashes = [
-                keyed_hash(corpus.seed, "section", document.name, block.text, number)
+            keys = [
+                (document.name, block.text, number)
                 for number, block in enumerate(paragraphs)
             ]
-            chosen = nsmallest(2, range(len(hashes)), key=hashes.__getitem__)
+            chosen = random_order(corpus.seed, "section", keys)[:2]
             first, second = (paragraphs[number] for number in sorted(chosen))
             pair = _pair("section", first.text, second.text, document, first)
             yield replace(pair, anchor_is_name=False)
@@ -264,19 +261,17 @@ def _divide_pairs(
     pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
-    cells = [
-        (pair.anchor, pair.positive, pair.rule, pair.document, pair.target, pair.place)
-        for pair, _ in pairs
-    ]
-    reasons = [reason for _, reason in pairs]
+    cells = []
+    for pair, reason in pairs:
+        texts = (pair.anchor, pair.positive)
+        origin = (pair.document, pair.target, pair.place)
+        cells.append((*texts, pair.rule, *origin, reason))
     rows = pl.DataFrame(cells, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
-    rows = rows.with_columns(
-        pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64)
-    )
+    rows = rows.with_columns(label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
     kept = rows.filter(is_kept).drop(DROPPED)
     if not kept.height:
-        counts = listed(Counter(filter(None, reasons)))
+        counts = listed(Counter(rows[DROPPED]))
         raise DataError(
             f"no pairs ({counts or 'the rules found none'}); choose other rules"
         )
@@ -318,16 +313,13 @@ def mark_unusable(
     for pair, reason in cut:
         anchor = pair.anchor.casefold()
         texts = frozenset((anchor, pair.positive.casefold()))
-        if (
-            reason is None
-            and pair.anchor_is_name
-            and len(positives_of_name[anchor]) > 1
-        ):
-            reason = "ambiguous"
-        elif reason is None and texts in seen:
-            reason = "repeated"
-        elif reason is None:
-            seen.add(texts)
+        if reason is None:
+            if pair.anchor_is_name and len(positives_of_name[anchor]) > 1:
+                reason = "ambiguous"
+            elif texts in seen:
+                reason = "repeated"
+            else:
+                seen.add(texts)
         checked.append((pair, reason))
     return checked
 

@@ -28,10 +28,10 @@ from pairkit.extracting.html_blocks import (
     Block,
     Page,
     UnreadableDocumentError,
+    collapse_spaces,
     first_heading,
     read_html,
 )
-from pairkit.extracting.sentences import collapse_spaces
 
 # Front matter of Jekyll (YAML) and of Hugo (TOML).
 _FRONT = re.compile(

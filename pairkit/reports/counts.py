@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_json_object
-from pairkit.base.system.seeded import in_turns, keyed_hash
-from pairkit.dataset.labels import LabelsRead
+from pairkit.base.system.seeded import in_turns, random_order
 from pairkit.dataset.records import (
     PairDataset,
     all_texts,
@@ -31,11 +28,6 @@ ORDERS = (1, 2, 3)
 SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
 
 NOT_RECORDED = "not recorded"
-# Other columns, such as long texts, are not copied.
-_KNOWN = (
-    "text1", "text2", "label", "repo", "repo2", "number1", "number2", "url1", "url2", "created_at1",
-    "created_at2", "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
-)  # fmt: skip
 # Columns with the source of a row, the most specific first, and what the page calls them.
 _NAMED_BY = {
     "repo": "repository",
@@ -84,8 +76,8 @@ class ReportRows:
     @property
     def splits(self) -> dict[str, pl.DataFrame]:
         """The rows of each split that has rows, in the dataset's order."""
-        names = self.frame["split"].unique(maintain_order=True)
-        return {name: self.frame.filter(pl.col("split") == name) for name in names}
+        parts = self.frame.partition_by("split", as_dict=True)
+        return {split: rows for (split,), rows in parts.items()}
 
     def of(self, side: Side) -> pl.DataFrame:
         """The rows of one side."""
@@ -96,8 +88,7 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
         raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
-    rows = with_provenance(dataset).rows
-    frame = rows.select("split", cs.by_name(*_KNOWN, require_all=False))
+    frame = with_provenance(dataset).rows
     cut = None
     low = Side(0, "negative", "negative")
     high = Side(1, "positive", "positive")
@@ -185,7 +176,7 @@ def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
         "sources": _sources(rows),
         "kinds": {key: _kinds(part) for key, part in sides.items()},
         "overlap": {key: mean_overlaps(part) for key, part in sides.items()},
-        "dropped": drop_reasons(dataset.source, dataset.labels, dataset.bad_rows),
+        "dropped": _drop_reasons(dataset),
     }
 
 
@@ -241,19 +232,19 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
     return [round(mean, 2) if isinstance(mean, float) else None for mean in means]
 
 
-def drop_reasons(
-    source: str, labels: LabelsRead | None, bad: pl.DataFrame | None
-) -> dict[str, dict[str, int]]:
+def _drop_reasons(dataset: PairDataset) -> dict[str, dict[str, int]]:
     """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
-    path = Path(source) / "statistics.json"
+    path = Path(dataset.source) / "statistics.json"
     statistics = read_json_object(path) if path.is_file() else {}
     verdicts = statistics.get("verdicts")
     if isinstance(verdicts, dict):
         statistics |= verdicts
     counts = {title: _reasons(statistics.get(key)) for key, title in _TITLES.items()}
-    counts["Rows skipped by their label"] = _reasons(labels and labels.skipped)
+    counts["Rows skipped by their label"] = _reasons(
+        dataset.labels and dataset.labels.skipped
+    )
     counts["Rows without a text or label"] = {
-        reason: rows for reason, rows, _ in by_reason(join_bad_rows([bad]))
+        reason: rows for reason, rows, _ in by_reason(join_bad_rows([dataset.bad_rows]))
     }
     return {title: reasons for title, reasons in counts.items() if reasons}
 
@@ -288,9 +279,8 @@ def choose_samples(rows: ReportRows, seed: int) -> list[SampledPairs]:
         quotas = in_turns(pairs_by_kind, max(_SAMPLES_PER_SIDE, len(pairs_by_kind)))
         for kind, quota in quotas.items():
             pairs_of_kind = part.filter(pl.col("kind") == kind)
-            texts = pairs_of_kind.select("text1", "text2").rows()
-            keys = [keyed_hash(seed, "sample", *pair) for pair in texts]
-            chosen = heapq.nsmallest(quota, range(len(keys)), key=keys.__getitem__)
-            pairs = [pairs_of_kind.row(row, named=True) for row in chosen]
+            texts = pairs_of_kind.select("text1", "text2").iter_rows()
+            chosen = random_order(seed, "sample", texts)[:quota]
+            pairs = pairs_of_kind[chosen].to_dicts()
             samples.append(SampledPairs(side, kind, pairs))
     return samples

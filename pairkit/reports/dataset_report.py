@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table
+from pairkit.base.cli.result_table import (
+    Printed,
+    ResultTable,
+    escape,
+    generator,
+    html_page,
+    html_table,
+)
 from pairkit.base.errors import ConfigError
+from pairkit.base.system.address import origin_of
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import base_name, check_file, path_beside
 from pairkit.dataset.records import PairDataset, all_texts
@@ -24,8 +31,7 @@ from pairkit.reports.counts import (
     collect_rows,
     count,
 )
-from pairkit.reports.page import generator, html_page
-from pairkit.similarity.measures import (
+from pairkit.similarity.terms import (
     COMMON_SHARE,
     common_words,
     distinct_words,
@@ -268,18 +274,10 @@ def _marked(text: str, marked: set[str]) -> str:
 
 def link(address: object, text: str) -> str:
     """A link if the address is a plain https URL, otherwise only the text."""
-    if not (isinstance(address, str) and _is_https(address)):
+    url = str(address)
+    origin = origin_of(url)
+    if origin is None or origin.scheme != "https":
         return escape(text)
-    return f'<a href="{escape(address)}" rel="noopener noreferrer nofollow">{escape(text)}</a>'
-
-
-def _is_https(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return False
     return (
-        address.startswith("https://")
-        and bool(parts.hostname)
-        and parts.username is None
+        f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{escape(text)}</a>'
     )

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.folders import path_beside
+from pairkit.base.system.folders import differing, path_beside
 from pairkit.dataset.checking.audit import audit_pairs
 from pairkit.dataset.judgements import (
     ENDING,
@@ -159,14 +159,11 @@ def _settings_error(
     requested = options.model_dump(exclude_none=True)
     if options.n:
         requested["n"] = min(options.n, saved.pairs)
-    for name, value in saved_options.items():
-        if requested.get(name, value) != value:
-            difference = (
-                f"{name} = {one_line(str(value))}, not {one_line(str(requested[name]))}"
-            )
-            return ConfigError(
-                f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}"
-            )
+    saved_options = {name: saved_options[name] for name in requested}
+    if differences := differing(saved_options, requested):
+        return ConfigError(
+            f"{store.path}: was begun with other options: {'; '.join(differences)}; leave them out, or {remedy}"
+        )
     return None
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
 from pairkit.base.system.folders import base_name
-from pairkit.base.system.seeded import in_proportion, keyed_hash
+from pairkit.base.system.seeded import in_proportion, random_order
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.records import (
     PAIR,
@@ -27,7 +27,7 @@ from pairkit.dataset.records import (
     unordered,
     with_provenance,
 )
-from pairkit.similarity.measures import common_words
+from pairkit.similarity.terms import common_words
 
 _MIN_PER_STRATUM = 2
 _SHARE = 0.1
@@ -117,7 +117,8 @@ def draw_sample(
     sizes = dict(sorted(Counter(strata).items()))
     left = in_proportion(sizes, size, _MIN_PER_STRATUM)
     pairs = []
-    for number in _random_order(rows, settings.seed):
+    texts = rows.select("text1", "text2").iter_rows()
+    for number in random_order(settings.seed, "review", texts):
         stratum = strata[number]
         if left[stratum]:
             left[stratum] -= 1
@@ -131,13 +132,6 @@ def _question(rows: pl.DataFrame, *, grades: bool) -> str:
     if is_search(rows):
         return SEARCH if grades else RESULTS
     return ISSUES if "relation" in rows.columns else QUESTION
-
-
-def _random_order(rows: pl.DataFrame, seed: int) -> list[int]:
-    """The numbers of all rows in an order that depends on texts and seed."""
-    texts = rows.select("text1", "text2").iter_rows()
-    keys = [keyed_hash(seed, "review", *pair) for pair in texts]
-    return sorted(range(rows.height), key=keys.__getitem__)
 
 
 def _judged_pair(

@@ -40,8 +40,7 @@ from pairkit.dataset.judgements import (
     ReviewSettings,
     ReviewStore,
 )
-from pairkit.similarity.measures import distinct_words, split_at_words
-from pairkit.similarity.terms import terms
+from pairkit.similarity.terms import distinct_words, split_at_words, terms
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -75,9 +74,6 @@ class ReviewServer(HttpServer):
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
         """Start the server."""
-        with needed_for("`pairs review`", "review"):
-            import starlette  # noqa: F401
-            import uvicorn  # noqa: F401
         listening = listening_socket(LOOPBACK, port)
         port = listening.getsockname()[1]
         self.url = f"http://{LOOPBACK}:{port}"
@@ -85,15 +81,16 @@ class ReviewServer(HttpServer):
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self.by_query = store.settings.by_query
         self._store = store
-        app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
-        super().__init__(
-            app,
-            listening,
-            name="review",
-            connections=_CONNECTIONS,
-            receive_s=_RECEIVE_S,
-            stop_s=_STOP_S,
-        )
+        with needed_for("`pairs review`", "review"):
+            app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
+            super().__init__(
+                app,
+                listening,
+                name="review",
+                connections=_CONNECTIONS,
+                receive_s=_RECEIVE_S,
+                stop_s=_STOP_S,
+            )
 
     def close(self) -> None:
         """Stop serving; may be called twice."""

@@ -89,41 +89,16 @@ class Bm25:
             if index._size:
                 options = {"mmap": True, "load_vocab": False, "show_progress": False}
                 index._index = bm25s.BM25.load(folder, backend="numpy", **options)
-            fits = index._size == texts and index._fits()
         except Exception as error:  # bm25s and numpy raise anything for damaged files
             raise DataError(
                 "not readable; build the index again", path=folder
             ) from error
-        if not fits:
+        if index._size != texts:
             raise DataError(
                 f"isn't of the words of {texts:,} texts; build the index again",
                 path=folder,
             )
         return index
-
-    def _fits(self) -> bool:
-        """Whether the arrays fit each other, so that no search fails or reads beyond them."""
-        if not self._size:
-            return True
-        arrays = self._index.scores
-        scores = arrays["data"]
-        texts = arrays["indices"]
-        starts = arrays["indptr"]
-        dtypes = [
-            array.dtype.kind + str(array.ndim) for array in (scores, texts, starts)
-        ]
-        has_shape = (
-            dtypes == ["f1", "i1", "i1"]
-            and arrays["num_docs"] == self._size
-            and len(starts) == len(self._vocabulary) + 1
-        )
-        return has_shape and bool(
-            starts[0] == 0
-            and starts[-1] == len(scores) == len(texts)
-            and (starts[1:] >= starts[:-1]).all()
-            and texts.min(initial=0) >= 0
-            and texts.max(initial=0) < self._size
-        )
 
     def scores(self, text: str) -> Scores:
         """The score of each indexed text for the distinct words of `text`."""

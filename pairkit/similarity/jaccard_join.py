@@ -56,24 +56,19 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
     if len(sets) < 2:
         return rows
     sizes = np.array([len(elements) for elements in sets])
-    items, num_items = _numbered(np.concatenate(sets))
+    elements = np.concatenate(sets)
+    distinct = np.unique(elements)  # with `return_inverse` it takes three times as long
     groups = NumberedGroups(rows)
     all_sets = _Sets(
         rows=rows,
         sizes=sizes,
         private=np.zeros_like(sizes),
         counts=sizes,
-        items=items,
-        weights=np.ones(num_items, np.int64),
+        items=np.searchsorted(distinct, elements).astype(np.int32),
+        weights=np.ones(len(distinct), np.int64),
     )
     _join_similar(all_sets, threshold, groups)
     return groups.names()
-
-
-def _numbered(elements: Hashes) -> tuple[Items, int]:
-    """Elements as numbers in order, and how many are distinct."""
-    known = np.unique(elements)
-    return np.searchsorted(known, elements).astype(np.int32), len(known)
 
 
 @dataclass(frozen=True)
@@ -98,13 +93,15 @@ class _Sets:
         """The place after the last entry of each set, (set,)."""
         return np.cumsum(self.counts)
 
-    def entries(self, indices: Ints) -> Ints:
-        """The places of the entries of these sets, (entry,)."""
+    def entries(self, indices: Ints) -> tuple[Ints, Items]:
+        """The entries of these sets: the place of each one's set in `indices`, and its item."""
         counts = self.counts[indices]
         starts = self.ends[indices] - counts
         new_starts = np.cumsum(counts) - counts
         shifts = np.repeat(starts - new_starts, counts)
-        return shifts + np.arange(len(shifts))
+        places = shifts + np.arange(len(shifts))
+        owners = np.repeat(np.arange(len(indices)), counts)
+        return owners, self.items[places]
 
     def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
@@ -122,7 +119,8 @@ def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None
     excess = weight - sets.sizes * largest_difference
     search = _Search(sets, weight, excess, threshold, groups)
     hub = int(excess.argmin())
-    search.compare_with(hub)
+    others = np.arange(len(sets.rows))
+    search.compare_pairs(np.full_like(others, hub), others)
     names = groups.names(sets.rows)
     is_outside = names != names[hub]
     if is_outside.any():
@@ -203,25 +201,16 @@ def _flipped(sets: _Sets, is_common: Mask) -> tuple[Ints, Items]:
     """Owners and items of entries in which a common item means that the set lacks it."""
     owners = sets.owners
     items = sets.items
-    common = np.flatnonzero(is_common)
-    if not len(common):
-        return owners, items
     of_common = is_common[items]
-    all_owners = [owners[~of_common]]
-    all_items = [items[~of_common]]
-    holders = owners[of_common]
+    common = np.flatnonzero(is_common)
     columns = np.searchsorted(common, items[of_common])
-    step = max(1, _BATCH_ENTRIES // len(common))
-    for start in range(0, len(sets.rows), step):
-        end = min(start + step, len(sets.rows))
-        low, high = np.searchsorted(holders, [start, end])
-        lacks = np.ones((end - start, len(common)), np.bool_)
-        rows = holders[low:high] - start
-        lacks[rows, columns[low:high]] = False
-        rows, lacking = np.nonzero(lacks)
-        all_owners.append(rows + start)
-        all_items.append(common[lacking])
-    return np.concatenate(all_owners), np.concatenate(all_items)
+    lacks = np.ones((len(sets.rows), len(common)), np.bool_)
+    lacks[owners[of_common], columns] = False
+    lacking, lacked = np.nonzero(lacks)
+    return (
+        np.concatenate([owners[~of_common], lacking]),
+        np.concatenate([items[~of_common], common[lacked]]),
+    )
 
 
 @dataclass(frozen=True)
@@ -252,17 +241,6 @@ class _Search:
     excess: Floats
     threshold: float
     groups: NumberedGroups
-
-    def compare_with(self, hub: int) -> None:
-        """Join the hub with all similar sets."""
-        sets = self.sets
-        entries = sets.entries(np.array([hub]))
-        items_of_hub = sets.items[entries]
-        marks = np.zeros_like(sets.weights)
-        marks[items_of_hub] = sets.weights[items_of_hub]
-        common = sets.sums(marks[sets.items])
-        others = np.arange(len(sets.rows))
-        self._join_if_similar(np.full_like(others, hub), others, common)
 
     def compare_outside(self, hub: int, is_outside: Mask) -> None:
         """Join similar pairs with a set outside the hub's group; these have a common item."""
@@ -307,7 +285,7 @@ class _Search:
                 _join_similar(later, self.threshold, self.groups)
 
     def _sharing(self, need: Floats) -> _Sharing:
-        """The sets of each item that may be the first common one of a pair, unless they are one group."""
+        """The sets of each item that may be the first common one of a pair."""
         sets = self.sets
         owners = sets.owners
         totals = _running_sums(sets.weights[sets.items])
@@ -322,13 +300,7 @@ class _Search:
             return_index=True,
             return_counts=True,
         )
-        sharing = _Sharing(holders, items, starts, sizes)
-        if not len(items):
-            return sharing
-        names = self.groups.names(sets.rows)[holders]
-        lowest = np.minimum.reduceat(names, starts)
-        highest = np.maximum.reduceat(names, starts)
-        return sharing.where(lowest != highest)
+        return _Sharing(holders, items, starts, sizes)
 
     def _join_if_similar(self, low: Ints, high: Ints, common: Ints) -> None:
         """Join pairs that reach the threshold, given the common weight of their differences."""
@@ -345,8 +317,7 @@ class _Search:
         """The sets that share an item; earlier items become private, as their own search covers them."""
         sets = self.sets
         count = len(members)
-        owners = np.repeat(np.arange(count), sets.counts[members])
-        items = sets.items[sets.entries(members)]
+        owners, items = sets.entries(members)
         is_before = items < item
         is_after = items > item
         before = _sum_by(owners[is_before], sets.weights[items[is_before]], count)
@@ -372,15 +343,7 @@ class _Search:
             keys.append(np.unique(pairs))
         distinct = np.unique(np.concatenate(keys))
         low, high = np.divmod(distinct, count)
-
-        most_common = self.weight - self.sets.private
-        most_of_pair = np.minimum(most_common[low], most_common[high])
-        need = (self.excess[low] + self.excess[high]) / 2 - _TOLERANCE
-        is_able = most_of_pair >= need
-        low = low[is_able]
-        high = high[is_able]
-        for batch in self._batches(low, high):
-            self._compare_pairs(low[batch], high[batch])
+        self.compare_pairs(low, high)
 
     def _batches(self, low: Ints, high: Ints) -> Iterator[slice]:
         """Batches of pairs of bounded work."""
@@ -393,13 +356,15 @@ class _Search:
             yield slice(start, end)
             start = end
 
-    def _compare_pairs(self, low: Ints, high: Ints) -> None:
-        """Compare pairs, unless they are in one group already."""
-        is_apart = self._names(low) != self._names(high)
-        low = low[is_apart]
-        high = high[is_apart]
-        if len(low):
-            self._join_if_similar(low, high, self._common(low, high))
+    def compare_pairs(self, low: Ints, high: Ints) -> None:
+        """Compare pairs, in batches as each that joins two groups leaves fewer to compare."""
+        for batch in self._batches(low, high):
+            first = low[batch]
+            second = high[batch]
+            is_apart = self._names(first) != self._names(second)
+            first = first[is_apart]
+            second = second[is_apart]
+            self._join_if_similar(first, second, self._common(first, second))
 
     def _names(self, indices: Ints) -> Indices:
         """The group of each of these sets."""
@@ -409,10 +374,8 @@ class _Search:
         """The common weight of the differences of each pair, (pair,)."""
         sets = self.sets
         width = max(1, len(sets.weights))
-        both = np.concatenate([low, high])
-        pair_numbers = np.tile(np.arange(len(low)), 2)
-        pairs = np.repeat(pair_numbers, sets.counts[both])
-        items = sets.items[sets.entries(both)]
+        owners, items = sets.entries(np.concatenate([low, high]))
+        pairs = owners % max(1, len(low))
         keys = np.sort(pairs * width + items)
         is_twice = keys[1:] == keys[:-1]
         pair, item = np.divmod(keys[1:][is_twice], width)
@@ -441,17 +404,12 @@ class _Search:
         common = twice @ self._dense(others).T
         common -= self.excess[others].astype(np.float32)
         is_candidate = (common >= need[:, None]) & is_apart
-        # One by one, as each that joins a group leaves fewer to compare.
-        for index in np.flatnonzero(is_candidate.any(axis=1)):
-            candidates = others[is_candidate[index]]
-            repeated = np.full_like(candidates, batch[index])
-            self._compare_pairs(repeated, candidates)
+        rows, columns = np.nonzero(is_candidate)
+        self.compare_pairs(batch[rows], others[columns])
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         """The items of these sets as a matrix of 0 and 1, (set, item)."""
-        sets = self.sets
-        owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
-        items = sets.items[sets.entries(indices)]
-        table = np.zeros((len(indices), len(sets.weights)), np.float32)
+        owners, items = self.sets.entries(indices)
+        table = np.zeros((len(indices), len(self.sets.weights)), np.float32)
         table[owners, items] = 1
         return table

@@ -1,17 +1,14 @@
-"""Measures of texts and pairs: estimated tokens, common words, gap in time."""
+"""Measures of texts and pairs: estimated tokens, gap in time, languages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
-from pairkit.similarity.terms import is_unspaced, places, terms
-
 LONG_TOKENS = 512  # maximum length for BERT-like models
-COMMON_SHARE = 0.05  # words in a larger share of the texts are common
-_COMMON_TEXTS = 10  # common words are in more than this number of texts
 _TIMES = ("created_at1", "created_at2")
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -68,34 +65,56 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     return round(1 - larger, 4)
 
 
-def distinct_words(text: str) -> set[str]:
-    """The distinct words of three or more letters, in lower case, and character bigrams."""
-    return {term for term in terms(text) if len(term) > 2 or is_unspaced(term)}
+_TEXTS = 200  # sampled texts
+_CHARS = 1000  # characters of each
+_ROWS = 2000  # of a dataset, from which texts are sampled
+# A language is named if this share of the texts has it, as short texts are often mistaken.
+_MIN_SHARE = 0.1
+_ENGLISH_BACKBONE = "minilm"
+# It needs no prompt.
+_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
-def common_words(texts: Iterable[str]) -> frozenset[str]:
-    """Words in more than a twentieth of the texts, and in more than ten."""
-    counts: Counter[str] = Counter()
-    total = 0
-    for text in texts:
-        total += 1
-        counts.update(distinct_words(text))
-    limit = max(_COMMON_TEXTS, COMMON_SHARE * total)
-    return frozenset(word for word, count in counts.items() if count > limit)
+def train_command(dataset: Path) -> list[str]:
+    """A command that trains on a dataset's folder."""
+    texts = []
+    for table in sorted(dataset.rglob("*.parquet"))[:1]:
+        texts = pl.read_parquet(table, columns=[0], n_rows=_ROWS).to_series().to_list()
+    backbone = backbone_for(texts)
+    return [
+        "aoe",
+        "train",
+        "--data",
+        str(dataset),
+        "--backbone",
+        backbone,
+        "--out",
+        "model",
+    ]
 
 
-def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
-    """Pieces of the text, each with a flag for marked words."""
-    pieces: list[tuple[str, bool]] = []
-    last = 0
-    for term, start, end in places(text):
-        if term not in marked:
-            continue
-        if start < last:  # bigrams overlap
-            piece, _ = pieces.pop()
-            start = last - len(piece)
-        pieces.append((text[last:start], False))
-        pieces.append((text[start:end], True))
-        last = end
-    pieces.append((text[last:], False))
-    return [(piece, is_marked) for piece, is_marked in pieces if piece]
+def backbone_for(texts: Sequence[str]) -> str:
+    """The backbone for texts: a multilingual one unless they are English."""
+    most_frequent = languages(texts)[:1]
+    return (
+        _ENGLISH_BACKBONE if most_frequent in ([], ["en"]) else _MULTILINGUAL_BACKBONE
+    )
+
+
+def languages(texts: Sequence[str]) -> list[str]:
+    """ISO codes of the texts' languages, the most frequent first; empty if they can't be detected."""
+    sample = sampled(texts)
+    try:
+        import py3langid
+
+        counts = Counter(py3langid.classify(text)[0] for text in sample)
+    except (ImportError, OSError):
+        # py3langid isn't installed, or has no room for its temporary file.
+        return []
+    min_count = _MIN_SHARE * len(sample)
+    return [code for code, count in counts.most_common() if count >= min_count]
+
+
+def sampled(texts: Sequence[str]) -> list[str]:
+    """The beginnings of some of the texts."""
+    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]

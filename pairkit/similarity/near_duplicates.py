@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
-from pairkit.base.batched import batched
 from pairkit.base.system.files import write_errors
+from pairkit.base.system.machine import batched
 from pairkit.similarity.groups import (
     Indices,
     NumberedGroups,
@@ -211,19 +211,10 @@ def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
     hashes = bytearray()
     for index in range(len(texts)):
         hashes += _text_hash(texts[index])
-    digests = np.frombuffer(hashes, np.uint64).reshape(-1, 2)
-    half, other_half = digests.T
-    has_words = (half != 0) | (other_half != 0)
-    # Half of the hash agrees for few texts, so that comparing the whole is fast.
-    rows = np.unique(np.concatenate(_equal_neighbours(half)))
-    rows = rows[has_words[rows]]
-    by_hash = np.lexsort((other_half[rows], half[rows]))
-    rows = rows[by_hash]
-    before = rows[:-1]
-    after = rows[1:]
-    is_equal = (digests[before] == digests[after]).all(axis=1)
-    first = connected(singletons(len(texts)), before[is_equal], after[is_equal])
-    return first, has_words
+    digests = np.frombuffer(hashes, "S16")
+    _, first, group = np.unique(digests, return_index=True, return_inverse=True)
+    has_words = digests != b""
+    return np.where(has_words, first[group], singletons(len(texts))), has_words
 
 
 def _text_hash(text: str) -> bytes:

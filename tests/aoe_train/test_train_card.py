@@ -5,7 +5,7 @@ import yaml
 
 import pairkit
 from aoe_train import Encoder, index, train
-from pairkit.similarity.languages import languages
+from pairkit.similarity.measures import languages
 from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import (
     POSITIVES,

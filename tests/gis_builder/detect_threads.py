@@ -132,5 +132,4 @@ def decided(*parts, **fields):
 
 def explained(*parts, **fields):
     """The explanation of the verdict."""
-    _, text = explain_thread(thread(*parts, **fields), kind_of)
-    return text
+    return explain_thread(thread(*parts, **fields), kind_of).text

@@ -161,12 +161,6 @@ def test_invalid_ranges_of_hours(words, why):
         gis_builder.read_hours(words, "none")
 
 
-def test_a_file_instead_of_a_folder_is_refused(source, tmp_path):
-    file = source / f"{HOURS[0]}.json.gz"
-    with data_error("not readable as a folder"):
-        gis_builder.read_hours(HOURS[0], file, work=tmp_path / "work", workers=1)
-
-
 def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
     hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
@@ -210,15 +204,6 @@ def test_invalid_archive_arguments(tmp_path):
     (tmp_path / "empty").mkdir()
     with data_error(r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
-    (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
-    (tmp_path / "loop").mkdir()
-    (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
-    for name, why in (
-        ("folder", "is a folder, pipe or device"),
-        ("loop", "not readable"),
-    ):
-        with data_error(rf"{HOURS[0]}\.json\.gz: {why}"):
-            build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
         ({"settings": {"pair.negatives": len}}, "random, hard or mixed"),

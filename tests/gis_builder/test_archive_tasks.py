@@ -1,27 +1,21 @@
 """Inside an archive: threads from rows, what is judged again, names of files, and failing tasks."""
 
-import ast
 import re
 import signal
 import socket
 import subprocess
 import time
 import tracemalloc
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-import gis_builder
 from gis_builder.crawling.github.fetch import number_order
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder.gh_archive.archive_threads import threads_of
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
     read_exclusions,
     sample_order,
+    threads_of,
 )
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
@@ -32,8 +26,6 @@ from tests.support.shorthand import data_error, parametrize
 from tests.two_nodes import two_nodes
 
 from .detect_threads import thread
-
-PACKAGE = Path(gis_builder.__file__).parent
 
 
 def test_workers_and_buckets_do_not_change_the_dataset(
@@ -52,49 +44,6 @@ def test_workers_and_buckets_do_not_change_the_dataset(
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
-
-
-def home(module, name):
-    """The file of an imported name, which a package may have from one of its modules."""
-    found = getattr(import_module(module), name)
-    if isinstance(found, ModuleType):
-        module = found.__name__
-    elif hasattr(import_module(module), "__path__"):
-        module = getattr(found, "__module__", module)
-    return module.removeprefix("gis_builder.").replace(".", "/")
-
-
-@parametrize(
-    "parts, own",
-    [
-        (EXTRACT, ["extract", "archive_rows"]),
-        (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "archive_threads", "judge_threads"]),
-        (DRAW, ["settle"]),
-    ],
-    ids=["extract", "sort", "judge", "draw"],
-)
-def test_file_names_hash_all_imported_code(parts, own):
-    # Settings are hashed separately; `runners` does not affect contents.
-    known = {part.removesuffix(".py") for part in parts} | {
-        "settings",
-        "gh_archive/runners",
-    }
-    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
-    imported = {
-        home(node.module, alias.name)
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        and (node.module or "").startswith("gis_builder.")
-        for alias in node.names
-    }
-    assert imported
-    assert not {
-        name
-        for name in imported
-        if not any(f"{name}/".startswith(f"{one}/") for one in known)
-    }
 
 
 def test_memory_of_an_hour_is_bounded(tmp_path, monkeypatch):
@@ -191,31 +140,24 @@ def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, ca
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
-def place(minute, event_id=None):
-    return r.Source(
-        r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute
-    )
-
-
 def at(minute):
     return f"2015-01-01T00:{minute:02d}:00Z"
 
 
+def place(minute):
+    return r.Source(r.key_of(7), 7, at(minute), minute)
+
+
 def issue(number, minute, **more):
-    still_open = {
-        "state": "open",
-        "state_reason": None,
-        "closed_at": None,
-        "closed_by": None,
-    }
     given = {
         "title": "t",
         "body": "",
         "created_at": at(0),
         "updated_at": at(minute),
-        **still_open,
-        **more,
+        "state": "open",
     }
+    empty = dict.fromkeys(("state_reason", "closed_at", "closed_by"))
+    given |= empty | more
     return thread(repo="acme/rocket", number=number, **given).issue
 
 

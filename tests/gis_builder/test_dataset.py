@@ -100,7 +100,6 @@ def test_counts_are_those_of_the_rows(demo):
 @parametrize(
     "body, remark, message",
     text_table(r"""
-        It dies at once, always. | Thanks. | no duplicates found
         It dies. | Thanks. | no duplicates found; crawl or import more issues
         It dies at once. | Duplicate. | only uncertain ones \(no_target 1\); crawl or import more issues
         It dies at once. | Duplicate of a/b#1. | \(cross_repository 1\); set detect.allow_cross_repository=
@@ -111,7 +110,6 @@ def test_counts_are_those_of_the_rows(demo):
     """),
     ids=[
         "none",
-        "none of short ones",
         "unnamed",
         "elsewhere",
         "empty",
@@ -155,6 +153,6 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
 )
 def test_the_remedy_follows_the_reasons(out, dropped, remedy):
     run = {"settings": {"pair": {"relations": ["same"]}}}
-    statistics = {"dropped_positives": dropped}
+    statistics = {"dropped_positives": dropped, "verdicts": {}}
     with data_error(f"{re.escape(remedy)}$"):
         write_gis(out, {}, {}, {}, seed=0, statistics=statistics, run=run, site=GITHUB)

@@ -12,9 +12,15 @@ from gis_builder.detection.issue_references import (
     find_references,
     hide_references,
 )
-from gis_builder.detection.lexicon import PHRASES, Code, language_of
+from gis_builder.detection.lexicon import (
+    PHRASES,
+    Code,
+    code_of,
+    language_of,
+    sentence_spans,
+    tokenise,
+)
 from gis_builder.detection.page import mask, might_matter
-from gis_builder.detection.phrase_codes import code_of, sentence_spans, tokenise
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
 from tests.support.shorthand import each_line, parametrize, text_lines

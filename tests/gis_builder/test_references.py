@@ -1,18 +1,16 @@
 """References to issues, and notes that an issue is a duplicate, found by their form."""
 
-from gis_builder.pairing.cutting import cut
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
-from gis_builder.pairing.references import find_references
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.pairing.references import cut, reference_spans
 from tests.support.shorthand import each_line, parametrize, text_lines
 
 
 def without(text):
-    return cut(text, [reference.span for reference in find_references(text)])
+    return cut(text, reference_spans(text))
 
 
 def without_notes(text):
-    return cut(text, find_duplicate_notes(text, find_references(text)))
+    return cut(text, find_duplicate_notes(text, reference_spans(text)))
 
 
 @each_line("""
@@ -86,25 +84,11 @@ def test_other_texts_stay(text):
     assert without(text) == text
 
 
-def test_which_issue_a_reference_points_at():
-    partner = IssueRef("Owner/Name", 12)
-    (plain,) = find_references("#12")
-    (own,) = find_references("https://github.com/owner/name/issues/12")
-    (elsewhere,) = find_references("other/name#12")
-    assert plain.points_at([partner])
-    assert own.points_at([partner])
-    assert not elsewhere.points_at([partner])
-    assert not plain.points_at([IssueRef("owner/name", 13)])
-
-
 def test_a_link_without_words_is_removed_whole():
     assert without("a [](pull/77) b") == without(
         "a [](https://github.com/o/n/pull/77) b"
     )
-    assert [reference.span for reference in find_references("[](pull/77)")] == [
-        (0, 1),
-        (1, 11),
-    ]
+    assert reference_spans("[](pull/77)") == [(0, 1), (1, 11)]
 
 
 @each_line("""

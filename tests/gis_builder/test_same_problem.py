@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import gis_builder
 from gis_builder.cli import app
-from gis_builder.pairing.same_problem import SameProblem
+from gis_builder.pairing.positives import SameProblem
 from tests.support.linear import assert_linear
 
 # Of each language: a report, the same problem in other words, another problem of the printer, and a third.

@@ -3,7 +3,7 @@ import re
 import sys
 from collections import defaultdict
 
-from gis_builder.pairing.gis_card import gis_card
+from gis_builder.pairing.pair_folder import gis_card
 from gis_builder.pairing.secrets import KINDS, scrub_secrets
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import ROOT, parametrize, text_lines, values

@@ -4,10 +4,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.cutting import cut
+from gis_builder.pairing.references import cut
 from gis_builder.pairing.text import clean, render, render_issues, template_lines
 from gis_builder.settings import TextSettings
-from gis_builder.store.issue_records import Issue, IssueRef
+from gis_builder.store.issue_records import Issue
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import (
     each_line,
@@ -196,11 +196,9 @@ def test_removed_parts_are_counted_by_kind():
     body = (
         "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
     )
-    rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
-    once = dict.fromkeys(
-        ("duplicate_note", "email", "html_comment", "image", "issue_reference"), 1
-    )
-    assert rendered.removed == once | {"partner_reference": 2}
+    rendered = render(issue(body=body))
+    once = dict.fromkeys(("duplicate_note", "email", "html_comment", "image"), 1)
+    assert rendered.removed == once | {"issue_reference": 3}
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
@@ -295,7 +293,7 @@ def test_lines_of_templates_are_removed(line):
     template = template_lines(issues)
     text = render(issues[19], template=template).text
     assert text == f"Crash on start\n\n{body.format(20, '' if is_removed else line)}"
-    rendered = render_issues(issues[19:20], [], {REPO: template}, TextSettings())
+    rendered = render_issues(issues[19:20], {REPO: template}, TextSettings())
     assert rendered.removed["template_line"] == is_removed
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llm_labeler.runs import assemble as _split
 from llm_labeler.settings import TextSplitSettings
-from pairkit.similarity.same_text import first_of_same
+from pairkit.similarity.terms import first_of_same
 from tests.support.shorthand import table
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)

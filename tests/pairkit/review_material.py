@@ -82,16 +82,8 @@ class Served:
     def __init__(self, dataset, *flags):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self._command = [
-            sys.executable,
-            "-m",
-            "pairkit",
-            "review",
-            str(dataset),
-            "--json",
-            "--quiet",
-        ]
-        self._command += ["--port", str(port), *flags]
+        command = f"-m pairkit review {dataset} --json --quiet --port {port}"
+        self._command = [sys.executable, *command.split(), *flags]
         self.start()
 
     def start(self):

@@ -132,12 +132,8 @@ def test_sections_and_links(folder):
     )
     made = mined(folder, rules="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
-    assert rows.keys() == {
-        "how to repair a pump",
-        "the first pump",
-        "the book of pumps",
-    }
-    repair = rows["how to repair a pump"]
+    repair = rows.pop("how to repair a pump")
+    assert rows.keys() == {"the first pump", "the book of pumps"}
     assert (
         repair["text2"] == "Open the case and look for leaks. Back to the book of pumps"
     )
@@ -210,13 +206,13 @@ def test_drop_reasons(tmp_path):
         {"title": "Snow", "body": "It is white."},
     ]
     made = mined(rows, rules="title-body")
-    reasons = (
+    reasons = [
         "no_letters",
         "repeated",
         "same_texts",
         "too_short",
         "unusable_characters",
-    )
+    ]
     assert made.statistics["dropped_pairs"] == {
         "ambiguous": 2,
         **dict.fromkeys(reasons, 1),
@@ -300,14 +296,8 @@ def test_written_dataset(folder, tmp_path):
     names = ["README.md", "positive", "run.json", "statistics.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     (file,) = (out / "positive").iterdir()
-    assert pl.read_parquet(file).columns == [
-        "anchor",
-        "positive",
-        "rule",
-        "url1",
-        "url2",
-        "place",
-    ]
+    columns = ["anchor", "positive", "rule", "url1", "url2", "place"]
+    assert pl.read_parquet(file).columns == columns
     read = pairkit.read(out)
     assert len(read) == len(made.pairs)
     assert read["train"]["label"].to_list() == [1] * len(read)

@@ -280,13 +280,7 @@ def test_settings_are_fixed_after_judgements(tmp_path):
         Reviewer(server.links["ann"]).say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
-    for wrong in (
-        {"n": 9},
-        {"seed": 7},
-        {"grades": True},
-        {"strata": ["split"]},
-        {"each": 2},
-    ):
+    for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}):
         with config_error("was begun with"):
             pairkit.review(rows(), place, **wrong)
     with data_error("a review of other pairs"):
@@ -336,16 +330,7 @@ PAIRS = [pair(f"one {n}", f"other {n}") for n in range(NUMBER)]
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            [
-                "say",
-                "resend",
-                "late tab",
-                "undo",
-                "skip",
-                "take up",
-                "restart",
-                "nonsense",
-            ]
+            ["say", "resend", "late", "undo", "skip", "restore", "restart", "nonsense"]
         ),
         st.booleans(),
     ),
@@ -374,13 +359,13 @@ def test_any_sequence_of_actions(tmp_path_factory, actions):
             kept[state["pair"]["id"]] = answer
         elif action == "resend" and sent:  # saved or undone before: no effect
             assert ann.post("judge", sent[-1]).status_code == 200
-        elif action == "late tab" and kept:
+        elif action == "late" and kept:
             late = ann.judgement({"pair": {"id": next(iter(kept))}}, "unsure")
             assert ann.post("judge", late).status_code == 409
         elif action == "undo" and state["last"]:
             ann.checked(ann.post("undo", {"key": state["last"]["key"]}))
             del kept[state["last"]["pair"]]
-        elif action == "take up":
+        elif action == "restore":
             ann.checked(ann.post("skipped", {}))
             kept = {each: answer for each, answer in kept.items() if answer != "skip"}
         elif action == "restart":

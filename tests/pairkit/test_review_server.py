@@ -230,9 +230,7 @@ def _bodies():
             (text, 422)
             for text in (
                 *texts,
-                b"",
                 b"{",
-                b"null",
                 b"\xff",
                 deep,
                 texts[0].replace(b"1}", b"NaN}"),
@@ -260,11 +258,8 @@ def test_invalid_bodies_change_nothing(lasting, body, status):
 
 @each_line("""
     path
-    /etc/passwd
     /../../etc/passwd
     /%2e%2e/page.js
-    /page.js
-    /api
     /docs
     //evil
 """)

@@ -25,7 +25,6 @@ from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import base_name
-from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -100,6 +99,8 @@ def count_tokens(
     if encoder is not None:
         words = encoder.settings.named_prompts.chosen(prompt=prompt)
         return encoder.tokens(texts, words).lengths
+    from pairkit.similarity.terms import terms  # imports polars
+
     counts = [len(terms(text)) for text in texts]
     return np.maximum(np.array(counts, np.int64), 1)
 

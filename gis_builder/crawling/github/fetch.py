@@ -47,9 +47,9 @@ from gis_builder.store import (
     Store,
     TopUp,
 )
-from pairkit.base.batched import batched
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import batched
 
 T = TypeVar("T")
 

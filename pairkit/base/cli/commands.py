@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from types import MappingProxyType
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 
-from pairkit.base.cli.encoding import files_in
 from pairkit.base.cli.options import (
+    ENCODING,
     INPUT,
     OUTPUT,
     RUN,
@@ -25,18 +26,25 @@ from pairkit.base.cli.options import (
     as_words,
     parameters,
     purpose,
+    settings_model,
 )
 from pairkit.base.cli.terminal import (
     BROKEN_PIPE,
     INTERRUPTED,
     CommandResult,
     Ended,
-    next_step,
     out,
-    print_json,
     say,
+    show,
 )
 from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.extras import __version__
+from pairkit.base.printable import one_line
+from pairkit.base.settings import keys_ending, plain_words
+
+# The base class of usage errors, which typer doesn't export.
+_UsageError: type[Any] = typer.BadParameter.__mro__[1]
+_MIN_SIMILARITY = 0.7  # of a misspelt option to the option that is proposed
 
 
 class Commands(TyperGroup):
@@ -70,8 +78,6 @@ def application(name: str, purpose: str) -> Typer:
 
     def show_version(requested: bool) -> None:
         if requested:
-            from pairkit.base.version import __version__
-
             out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
             raise Exit
 
@@ -159,6 +165,11 @@ def add_command(
     register(command)
 
 
+def run_command(*command: str) -> list[str]:
+    """The command line of a dry run as one of `command` with the same options."""
+    return [*command, *(word for word in sys.argv[2:] if word != "--dry-run")]
+
+
 def _general_parameters(*, json: bool, reads_tables: bool) -> Iterator[Parameter]:
     for name, option in GENERAL.items():
         if json or name != "json":
@@ -184,7 +195,7 @@ def _command(
         arguments = _read(public, values)
         if takes_progress:
             arguments["progress"] = not quiet
-        with _only_errors_logged(quiet), _flags_in_errors(public), files_in(encoding):
+        with _only_errors_logged(quiet), _flags_in_errors(public), _files_in(encoding):
             if run is None:
                 result = function(**arguments)
             else:
@@ -219,58 +230,6 @@ def _sign(command: Callable[..., None], declared: Iterable[Parameter]) -> None:
     command.__annotations__ = {each.name: each.annotation for each in flags}
 
 
-def show(
-    result: CommandResult | list[Path] | object,
-    *,
-    json: bool,
-    quiet: bool,
-    given: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
-    """Print a result of a command with the arguments `given`, or what has no parts."""
-    if not isinstance(result, CommandResult):
-        _print("\n".join(map(str, result)) if isinstance(result, list) else result)
-        return
-    for note in result.notes():
-        say(note, quiet=quiet)
-    if json:
-        print_json(result.to_dict())
-        return
-    for place, table in enumerate(result.tables()):
-        if place:
-            out.print()
-        _print(table)
-    for line in result.lines():
-        _print(line)
-    for why, step in result.next_steps():
-        next_step(why, with_input_flags(step, given), quiet=quiet)
-
-
-def _print(part: object) -> None:
-    out.print(part, markup=not isinstance(part, str))
-
-
-def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
-    """A next command with the input flags of this one, if both read the same source."""
-    if isinstance(step, str):
-        return step
-    data = given.get("source", given.get("data"))
-    sources = data.values() if isinstance(data, Mapping) else [data]
-    if set(map(str, sources)).isdisjoint(map(str, step)):
-        return step
-    names = ["columns", "encoding"]
-    if step[0] == "pairs" or step[1] in ("train", "evaluate"):
-        names += ["labels", "label_range", "bad_rows"]
-    flags = []
-    for name in names:
-        value = given.get(name)
-        if value in (None, "error"):
-            continue
-        if name == "columns" and isinstance(value, Mapping):
-            value = ",".join(f"{role}={column}" for role, column in value.items())
-        flags += [f"--{name.replace('_', '-')}", value]
-    return [*step, *flags]
-
-
 class _Command(TyperCommand):
     """A command whose `--help` shows main flags and few examples."""
 
@@ -278,15 +237,13 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line; an error is one line that names the remedy."""
-        from pairkit.base.cli.usage_errors import UsageError, explain
-
         given = list(args)
         try:
             return super().parse_args(ctx, args)
-        except UsageError as error:
+        except _UsageError as error:
             unused = _unused_words(self.make_parser(ctx), given)
             raise ConfigError(
-                explain(error, ctx.command_path, self.declared.values(), unused)
+                _explain(error, ctx.command_path, self.declared, unused)
             ) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -322,6 +279,69 @@ def _unused_words(parser: Any, words: list[str]) -> list[str]:
         return []
 
 
+def _explain(
+    error: Any, command: str, declared: Mapping[str, Parameter], unused: Sequence[str]
+) -> str:
+    """The message for an error of parsing; `unused` are the words that belong to no option."""
+    kind = type(error).__name__
+    if kind == "NoSuchOption":
+        return _unknown_option(error.option_name, command, declared.values())
+    if kind == "BadParameter":
+        return f"{declared[error.param.name].flag}: {plain_words(str(error.message))}"
+    if kind == "MissingParameter":
+        parameter = declared[error.param.name]
+        if parameter.option.positional or not unused:
+            return f"{parameter.flag} is missing: {parameter.help}"
+        value = one_line(unused[0])
+        return f"{value}: expected an option before it; give {parameter.flag} {value}"
+    if not unused:
+        return str(error.message).removeprefix("Option ").rstrip(".")
+    value = one_line(unused[-1])
+    flags = [
+        each.flag
+        for each in declared.values()
+        if each.option.main and each.kind is str and not each.option.positional
+    ]
+    example = [*flags, "--help"][0]
+    return f"{value}: unexpected argument; give an option before it, such as {example} {value}"
+
+
+def _unknown_option(option: str, command: str, declared: Collection[Parameter]) -> str:
+    option = one_line(option)
+    alternatives = [*_alternatives(option.strip("-"), declared)]
+    if alternatives:
+        return f"no option {option}; did you mean {' or '.join(alternatives)}?"
+    remedy = f"`{command} --help-all` lists all"
+    positional = [each.flag for each in declared if each.option.positional]
+    if positional:
+        remedy = f"{positional[0]} has no option before it, and {remedy}"
+    return f"no option {option}; {remedy}"
+
+
+def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
+    """What an unknown option may have meant: a flag by its name or text, or a setting by its last name."""
+    words = re.compile(r"\W+".join(map(re.escape, name.split("-"))), re.IGNORECASE)
+    in_text = words.search if "-" in name else words.match
+    flags = []
+    meant = []
+    model = ""
+    for parameter in declared:
+        if parameter.name == "settings":
+            model = parameter.model
+        if parameter.option.positional:
+            continue
+        flag = parameter.flag.strip("-")
+        flags.append(flag)
+        if words.match(flag) or in_text(parameter.text):
+            meant.append(flag)
+
+    for flag in meant or get_close_matches(name, flags, 1, _MIN_SIMILARITY):
+        yield f"--{flag}"
+    if model and not meant:
+        for key in keys_ending(settings_model(model), name.replace("-", "_")):
+            yield f"--set {key}=…"
+
+
 def _show_all(context: Any, requested: bool) -> None:
     if requested:
         context.meta["all"] = True
@@ -340,27 +360,22 @@ def _flag(parameter: Parameter) -> inspect.Parameter:
             *_flag_names(parameter), rich_help_panel=option.panel, **details
         )
     kind: Any = list[str] if option.repeat else parameter.kind
+    default = as_words(parameter.default)
     if parameter.is_required:
-        return _keyword(parameter.name, Annotated[kind, declared])
-    default = parameter.default
-    if default is None:
+        default = inspect.Parameter.empty
+    elif default is None:
         kind |= None
-    return _keyword(
-        parameter.name, Annotated[kind, declared], default=as_words(default)
-    )
+    return _keyword(parameter.name, Annotated[kind, declared], default=default)
 
 
 def _flag_names(parameter: Parameter) -> Iterator[str]:
-    option = parameter.option
-    name = parameter.name.replace("_", "-")
-    if option.long:
-        yield option.long
-    elif parameter.kind is bool and parameter.default is not False:
-        yield f"--{name}/--no-{name}"
+    is_switch = parameter.kind is bool and parameter.default is not False
+    if is_switch and not parameter.option.long:
+        yield f"{parameter.flag}/--no-{parameter.name.replace('_', '-')}"
     else:
-        yield f"--{name}"
-    if option.short:
-        yield option.short
+        yield parameter.flag
+    if parameter.option.short:
+        yield parameter.option.short
 
 
 def _keyword(
@@ -400,5 +415,24 @@ def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:
             rf"(?:{each.name}|setting '{re.escape(each.option.setting)}') = ", message
         )
         if match and not each.option.positional:
-            return f"--{each.name.replace('_', '-')} {message[match.end() :]}"
+            return f"{each.flag} {message[match.end() :]}"
     return message
+
+
+@contextmanager
+def _files_in(encoding: str | None) -> Iterator[None]:
+    """Read text files that aren't UTF-8 in this encoding, if there is one."""
+    if not encoding:
+        yield
+        return
+    try:
+        b"a".decode(encoding)
+    except LookupError as error:
+        raise ConfigError(
+            f"--encoding {one_line(encoding)}: unknown; expected a name such as cp1250, gb18030 or shift_jis"
+        ) from error
+    os.environ[ENCODING] = encoding
+    try:
+        yield
+    finally:
+        del os.environ[ENCODING]

@@ -35,6 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 INPUT = "Input"
 OUTPUT = "Output"
 RUN = "Run"
+ENCODING = "AOE_ENCODING"
+"""A variable of the environment with the value of --encoding, which processes inherit."""
+
 _REQUIRED = inspect.Parameter.empty
 _STATED = re.compile(r"\s*\bDefault: (.+?)\.(?=\s|$)")
 _SECTION = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
@@ -145,6 +148,13 @@ class Parameter:
         """The name of the value in help; empty for a switch."""
         by_kind = {bool: "", int: "N", float: "X", str: None}
         return self.option.metavar or by_kind[self.kind]
+
+    @property
+    def flag(self) -> str:
+        """The parameter as the command line has it."""
+        if self.option.positional:
+            return self.metavar or self.name.upper()
+        return self.option.long or "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
         """Convert the text of the command line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from rich.box import Box
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pairkit.base.cli.terminal import CommandResult
+from pairkit.base.extras import __version__
 from pairkit.base.printable import printable
 
 
@@ -65,12 +66,14 @@ PAGE_HEAD = (
 )
 
 
+def resource(package: str, name: str) -> str:
+    """A text file of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
 def style(package: str, sheet: str) -> str:
     """The common style sheet of all pages and that of one page."""
-    places = (("pairkit.base.cli", "page_style.css"), (package, sheet))
-    return "".join(
-        files(home).joinpath(name).read_text(encoding="utf-8") for home, name in places
-    )
+    return resource("pairkit.base.cli", "page_style.css") + resource(package, sheet)
 
 
 class Printed(CommandResult):
@@ -86,7 +89,7 @@ class Printed(CommandResult):
 
     def __repr__(self) -> str:
         tables = "\n\n".join(map(str, self.tables()))
-        return "\n".join([*([tables] if tables else []), *self.lines()])
+        return "\n".join(filter(None, [tables, *self.lines()]))
 
     def _repr_html_(self) -> str:
         parts = [
@@ -129,8 +132,6 @@ class ResultTable:
 
     def add_row(self, *cells: Cell) -> None:
         """Add a row: integers get thousands separators, None is a dash, floats are unchanged."""
-        if len(cells) != len(self.headings):
-            raise ValueError(f"{len(cells)} cells for {len(self.headings)} columns")
         self.rows.append(tuple(shown(cell) for cell in cells))
 
     def add_rule(self) -> None:
@@ -198,3 +199,41 @@ class ResultTable:
             cells = [Text(printable(row[column])) for column in columns]
             table.add_row(*cells, end_section=number in self._rules)
         return table
+
+
+# In case that escaping fails: the browser neither runs nor loads anything.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def html_page(
+    command: str,
+    kind: str,
+    name: str,
+    sections: Mapping[str, str],
+    foot: str,
+) -> str:
+    """A page of the command, with links to its sections; empty ones are left out."""
+    shown = [
+        (f"section{place}", title, body)
+        for place, (title, body) in enumerate(sections.items())
+        if body
+    ]
+    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
+    body = "".join(
+        f'<section id="{key}"><h2>{title}</h2>{inner}</section>'
+        for key, title, inner in shown
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'{generator(command)}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"{PAGE_HEAD}<title>{escape(name)}: {kind.lower()}</title>"
+        f"<style>{style('pairkit.base.cli', 'report.css')}</style></head>"
+        f'<body><header class="top"><p>{kind}</p><h1>{escape(name)}</h1><nav>{links}</nav></header>'
+        f"<main>{body}</main>"
+        f"<footer>Made by {command} (aoe-toolkit {__version__}){escape(foot)}</footer></body></html>\n"
+    )
+
+
+def generator(command: str) -> str:
+    """The tag by which a page of a command is recognised."""
+    return f'<meta name="generator" content="{command}">'

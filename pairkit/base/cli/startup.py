@@ -43,8 +43,8 @@ _UNSUPPORTED = 2  # exit code, as in `pairkit.base.errors`
 _INTERRUPTED = 130  # exit code, as in `pairkit.base.cli.terminal`
 
 
-def start(load: Callable[[], Any]) -> None:
-    """Run the application that a function returns."""
+def start(module: str) -> None:
+    """Run the application of a module, whose imports are slow."""
     if sys.platform == "win32":
         sys.stderr.write("error: needs Linux or macOS; on Windows, use it in WSL\n")
         sys.exit(_UNSUPPORTED)
@@ -53,7 +53,7 @@ def start(load: Callable[[], Any]) -> None:
         signal.signal(signal.SIGINT, _leave)
     from pairkit.base.cli.terminal import run
 
-    application = load()
+    application = import_module(module).app
     signal.signal(signal.SIGINT, handler)
     try:
         run(application)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -102,6 +103,58 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> 
             words += ["--", words.pop(2)]
         command = shlex.join(words)
     err.print(f"next: {why}\n  {command}", markup=False)
+
+
+def show(
+    result: CommandResult | list[Path] | object,
+    *,
+    json: bool,
+    quiet: bool,
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Print a result of a command with the arguments `given`, or what has no parts."""
+    if not isinstance(result, CommandResult):
+        _print("\n".join(map(str, result)) if isinstance(result, list) else result)
+        return
+    for note in result.notes():
+        say(note, quiet=quiet)
+    if json:
+        print_json(result.to_dict())
+        return
+    for place, table in enumerate(result.tables()):
+        if place:
+            out.print()
+        _print(table)
+    for line in result.lines():
+        _print(line)
+    for why, step in result.next_steps():
+        next_step(why, with_input_flags(step, given), quiet=quiet)
+
+
+def _print(part: object) -> None:
+    out.print(part, markup=not isinstance(part, str))
+
+
+def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
+    """A next command with the input flags of this one, if both read the same source."""
+    if isinstance(step, str):
+        return step
+    data = given.get("source", given.get("data"))
+    sources = data.values() if isinstance(data, Mapping) else [data]
+    if set(map(str, sources)).isdisjoint(map(str, step)):
+        return step
+    names = ["columns", "encoding"]
+    if step[0] == "pairs" or step[1] in ("train", "evaluate"):
+        names += ["labels", "label_range", "bad_rows"]
+    flags = []
+    for name in names:
+        value = given.get(name)
+        if value in (None, "error"):
+            continue
+        if name == "columns" and isinstance(value, Mapping):
+            value = ",".join(f"{role}={column}" for role, column in value.items())
+        flags += [f"--{name.replace('_', '-')}", value]
+    return [*step, *flags]
 
 
 def print_json(result: Mapping[str, Any]) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.errors import ConfigError
+from pairkit.base.extras import __version__
 from pairkit.base.openai_api.credentials import Key, Masking, headers_for
 from pairkit.base.openai_api.refusals import NoAnswer
 from pairkit.base.system.address import Address
-from pairkit.base.version import __version__
 
 if TYPE_CHECKING:
     from pairkit.base.openai_api.sdk import Sdk

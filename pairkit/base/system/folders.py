@@ -17,7 +17,6 @@ LOCK_FILE = "lock"
 REPLACE = "give --fresh to replace it, or another --out"
 _MAX_JSON_BYTES = 64 << 20
 _MAX_SHOWN = 5  # differences
-_Json = Mapping[str, Any]
 
 
 def work_beside(out: Path) -> Path:
@@ -152,8 +151,8 @@ def lock_folder(folder: Path, remedy: str) -> Iterator[None]:
 
 def check_same_run(
     out: Path,
-    saved: _Json,
-    current: _Json,
+    saved: Mapping[str, Any],
+    current: Mapping[str, Any],
     keys: Collection[str] = (),
 ) -> None:
     """Refuse to replace or continue a result in `out` with other values of `keys`, or of any key."""
@@ -210,5 +209,4 @@ def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _shown(value: object) -> str:
-    text = "unset" if value is None else one_line(str(value))
-    return text if len(text) <= 20 else text[:12] + "…"
+    return "unset" if value is None else one_line(str(value), 20)

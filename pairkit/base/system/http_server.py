@@ -8,11 +8,10 @@ import hashlib
 import socket
 import threading
 from collections.abc import Callable, Collection
-from importlib.resources import files
 from sys import getsizeof
 from typing import TYPE_CHECKING, Self
 
-from pairkit.base.cli.result_table import PAGE_HEAD, style
+from pairkit.base.cli.result_table import PAGE_HEAD, resource, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65_535
-_MAX_DIGITS = 12  # of a content length
 PAGE_HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
@@ -65,22 +63,19 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     """A page with its style and script inside, and headers that allow only these (by hash)."""
 
-    def read(name: str) -> str:
-        return files(package).joinpath(name).read_text(encoding="utf-8")
-
     def digest(text: str) -> str:
         sha256 = hashlib.sha256(text.encode()).digest()
         return f"sha256-{base64.b64encode(sha256).decode()}"
 
     page_style = style(package, "page.css")
-    script = read("page.js")
+    script = resource(package, "page.js")
     policy = (
         f"default-src 'none'; style-src '{digest(page_style)}'; script-src '{digest(script)}';"
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
     html = (
-        read("page.html")
+        resource(package, "page.html")
         .replace("@HEAD@", PAGE_HEAD)
         .replace("@STYLE@", page_style)
         .replace("@SCRIPT@", script)
@@ -118,11 +113,11 @@ async def json_body(
     if types != ["application/json"]:
         # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
-    length = request.headers.get("content-length", "0")
     parts = []
     size = 0
     too_large = RefusedError(413, f"more than {limit:,} bytes")
-    if not length.isdecimal() or len(length) > _MAX_DIGITS or int(length) > limit:
+    # h11 refuses a length that is not a number.
+    if int(request.headers.get("content-length", "0")) > limit:
         raise too_large
     deadline = asyncio.get_running_loop().time() + receive_s
     while True:

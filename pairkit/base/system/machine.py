@@ -1,11 +1,14 @@
-"""Cores and memory of this machine."""
+"""Cores and memory of this machine, and batches that bound memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
+from typing import TypeVar
 
 # Options of glibc's mallopt(3).
 _TRIM_THRESHOLD = -1
@@ -80,3 +83,13 @@ def _set_malloc_options(options: dict[int, int]) -> None:
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)
+
+
+T = TypeVar("T")
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Consecutive items in lists of at most `size`, like `itertools.batched` of Python 3.12."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

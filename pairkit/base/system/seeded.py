@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 _SPAN = 1 << 64
@@ -19,6 +19,14 @@ def keyed_hash(seed: int, *about: object) -> int:
 def keyed_unit(seed: int, *about: object) -> float:
     """Like `keyed_hash`, as a number in [0, 1)."""
     return (keyed_hash(seed, *about) >> 11) / (1 << 53)
+
+
+def random_order(
+    seed: int, purpose: str, items: Iterable[Sequence[object]]
+) -> list[int]:
+    """The indices of all items in an order that depends only on the seed and each item."""
+    hashes = [keyed_hash(seed, purpose, *item) for item in items]
+    return sorted(range(len(hashes)), key=hashes.__getitem__)
 
 
 def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.cli.encoding import ENCODING
+from pairkit.base.cli.options import ENCODING
 from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 
@@ -177,14 +177,12 @@ def read_objects(
 def _object(line: str, path: Path, row: int) -> dict[str, Any]:
     value = parse_json(line.rstrip(), path, row)
     if not isinstance(value, dict):
-        first = next(iter(value), None) if isinstance(value, list) else None
-        remedy = ""
-        if isinstance(first, dict):
-            remedy = "; name a file of one array .json"
-        elif isinstance(first, str):
-            remedy = ', such as {"anchor": …, "positive": …}'
-        message = f"{type(value).__name__}, expected a JSON object{remedy}"
-        raise DataError(message, path=path, row=row)
+        raise DataError(
+            f'{type(value).__name__}, expected a JSON object, such as {{"anchor": …, "positive": …}};'
+            " name a file of one array .json",
+            path=path,
+            row=row,
+        )
     if "\\u" in line:
         try:
             json.dumps(value, ensure_ascii=False).encode()

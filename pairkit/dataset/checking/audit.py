@@ -30,7 +30,7 @@ from pairkit.dataset.records import (
 )
 from pairkit.similarity.measures import share_long
 from pairkit.similarity.near_duplicates import near_identical_to
-from pairkit.similarity.same_text import same_text
+from pairkit.similarity.terms import same_text
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60

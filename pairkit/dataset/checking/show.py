@@ -15,7 +15,7 @@ from rich.text import Text
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
 from pairkit.dataset.records import PairDataset, all_texts, with_provenance
-from pairkit.similarity.measures import common_words, distinct_words, split_at_words
+from pairkit.similarity.terms import common_words, distinct_words, split_at_words
 
 _SAMPLE = 1000  # pairs in which words that most texts have are counted
 _MAX_CHARS = 1000  # of each text, so that the table fits on a screen

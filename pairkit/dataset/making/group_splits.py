@@ -16,7 +16,7 @@ import polars as pl
 from pairkit.base.system.seeded import apportion
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
-from pairkit.similarity.same_text import first_of_same
+from pairkit.similarity.terms import first_of_same
 
 NOWHERE = -1
 Codes = npt.NDArray[np.int8]  # the index of a split, or NOWHERE

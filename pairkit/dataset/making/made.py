@@ -14,10 +14,10 @@ import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.extras import __version__
 from pairkit.base.printable import listed
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file, check_same_run, existing_run
-from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_folder import (
     card_files,
@@ -38,8 +38,7 @@ from pairkit.dataset.records import (
     write_bad_rows,
 )
 from pairkit.dataset.table_files import table_bytes
-from pairkit.similarity.languages import train_command
-from pairkit.similarity.measures import share_long
+from pairkit.similarity.measures import share_long, train_command
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on

@@ -48,7 +48,7 @@ from pairkit.dataset.records import (
     unordered,
 )
 from pairkit.similarity.groups import Indices, connected
-from pairkit.similarity.same_text import same_text
+from pairkit.similarity.terms import same_text
 
 _PLACE = "place of the row"
 _RANK = "rank of the split"

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pairkit.base.batched import batched
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import batched
 from pairkit.base.system.text_lines import (
     MAX_LINE_BYTES,
     note_once,

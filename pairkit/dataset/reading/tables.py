@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from pairkit.base.batched import batched
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line, unescape_formulas
 from pairkit.base.system.folders import read_json_object
+from pairkit.base.system.machine import batched
 from pairkit.base.system.text_lines import (
     note_once,
     parse_json,
