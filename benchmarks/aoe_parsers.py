@@ -24,7 +24,7 @@ def _unless_refused(parse: Parser) -> Parser:
 
 def _tokens() -> Parser:
     """Tokenise a text of a dataset, by WordPiece and by byte-level BPE."""
-    from aoe_train.model.tokens.tokenised import TokenStore
+    from aoe_train.model.tokenised import TokenStore
     from tests.aoe_train.tiny import bytelevel, wordpiece
 
     tokenizers = (wordpiece(), bytelevel())
@@ -39,7 +39,7 @@ def _tokens() -> Parser:
 
 def _prompt() -> Parser:
     """Read the prompt of a model folder."""
-    from aoe_train.model.tokens.special_tokens import with_prompt
+    from aoe_train.model.tokenizer import with_prompt
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()

@@ -41,8 +41,7 @@ from peers_aoe.environments import add_flags, minilm
 from runs import Ledger, argument_parser, spread
 
 import aoe_train
-from aoe_train.model.collection import RECIPES, Collection
-from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused
+from aoe_train.model.collection import RECIPES, WEIGHTS, Collection, TfIdf, fused
 from pairkit.similarity.bm25 import Bm25
 
 MODELS = UNTRAINED, "simcse", "ct", "tsdae", "aoe"

@@ -186,7 +186,7 @@ def _checked_format(request: EncodeRequest) -> Quantize:
 def _encode_in_memory(
     request: EncodeRequest, vector_format: Quantize, show: Listener
 ) -> np.ndarray:
-    from aoe_train.encoding.encode_workers import refuse_options
+    from aoe_train.encoding.embedders.embedder import refuse_options
     from pairkit.base.settings import between_commas
 
     devices = between_commas(request.device)
@@ -238,11 +238,12 @@ def _embedder(
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it."""
     from aoe_train.encoding.encode_workers import (
+        ActorPool,
         EncoderPool,
         WorkerPool,
+        checked_device,
         workers_devices,
     )
-    from aoe_train.encoding.on_ray import ActorPool, checked_device
     from pairkit.base.settings import between_commas
     from pairkit.base.system.cluster import address_of, joined
 

@@ -131,7 +131,7 @@ def loaded(
     layers: int | None = None,
 ) -> Encoder:
     """The encoder itself, or one loaded for inference."""
-    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
+    from aoe_train.encoding.embedders.embedder import load_encoder, refuse_options
     from aoe_train.model.encoder import Encoder
 
     if isinstance(model, Encoder):

@@ -102,9 +102,8 @@ def index(request: IndexRequest) -> Indexed:
     from pydantic import Field
 
     from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
-    from aoe_train.encoding.embedders.embedder import local_encoder
-    from aoe_train.encoding.encode_workers import refuse_options
-    from aoe_train.model.tokens.coverage import language_warning
+    from aoe_train.encoding.embedders.embedder import local_encoder, refuse_options
+    from aoe_train.model.tokenizer import language_warning
     from aoe_train.searching.build_index import IndexOptions, build_index, check_place
     from aoe_train.searching.index_rows import check_link, chunk_rows, read_rows
     from aoe_train.searching.nearest import IndexKind

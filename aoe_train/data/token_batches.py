@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import Sampler
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.objectives.training_rows import (
     ABSENT,
     NO_OUTPUTS,

@@ -36,7 +36,7 @@ from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_o
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_in_place, sha256, whole_file, write_errors
-from pairkit.base.system.folders import differing
+from pairkit.base.system.folders import check_same_run
 from pairkit.base.system.text_lines import no_such_file
 
 if TYPE_CHECKING:
@@ -146,12 +146,7 @@ def encode_file(
             )
 
         if unfinished.is_resumable:
-            differences = differing(unfinished.state.made_of, made_of)
-            if differences:
-                raise ConfigError(
-                    f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command,"
-                    " or give --fresh to start over"
-                )
+            check_same_run(unfinished.folder, unfinished.state.made_of, made_of)
         else:
             count = _count_checked(source, out, quantization)
             out.unlink(missing_ok=True)  # from now on it exists only if it is complete

@@ -1,7 +1,8 @@
-"""Worker processes that each load the model and encode whole parts, on one device or several.
+"""Workers that each load the model and encode whole parts: processes, or actors on a Ray cluster.
 
-Each worker has its own pipe, which closes when either side is killed: the parent notices a killed worker at
-once, and workers of a killed parent end after their current part. Workers write no files.
+Workers receive texts, return vectors, and write no files. Each process has its own pipe, which closes when
+either side is killed: the parent notices a killed worker at once, and workers of a killed parent end after
+their current part. If an actor is lost, another one is started and its part is encoded again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,12 +20,12 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Self
 
+from aoe_train.encoding.embedders.embedder import load_encoder
 from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.system.cluster import Cluster, WorkerLost
 from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
 
     from aoe_train.model.encoder import Encoder
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
 _AHEAD = 3  # parts per worker that may be finished before an earlier part
 _END_S = 5.0  # seconds that a worker has to end before it is killed
+_MAX_LOSSES = 3  # actors lost on one part, or per actor while the model is loaded
+_SILENT_WAIT_S = 30.0  # seconds until a message that the cluster is busy
 
 
 @dataclass(frozen=True)
@@ -41,15 +44,6 @@ class ModelInfo:
     dim: int
     settings: dict[str, Any]
     notes: Sequence[str] = ()
-
-    def check_same(self, other: ModelInfo, worker: str) -> None:
-        """Refuse a worker whose vectors would differ."""
-        differences = differing(self.settings, other.settings)
-        if differences:
-            raise ConfigError(
-                f"{worker}: loaded a model that differs from the first worker's in {'; '.join(differences)};"
-                " use devices of one kind, and don't change the model's files"
-            )
 
 
 @dataclass(frozen=True)
@@ -103,39 +97,6 @@ class WorkerSpec:
     layers: int | None = None
 
 
-def load_encoder(
-    model: str | Path,
-    precision: str | None,
-    say: Callable[[str], None],
-    *,
-    device: str | None = None,
-    layers: int | None = None,
-) -> Encoder:
-    """An encoder for inference; if another precision is faster, that is reported."""
-    from aoe_train.model.encoder import Encoder
-    from aoe_train.model.precision import slow_precision
-    from aoe_train.settings.train_settings import named_precision
-
-    checked = named_precision(precision)
-    encoder = Encoder.load(
-        model, device=device, precision=checked, inference_only=True, layers=layers
-    )
-    slow = slow_precision(checked, encoder.device)
-    if slow:
-        say(slow)
-    return encoder
-
-
-def refuse_options(subject: str, **options: object) -> None:
-    """Refuse options that have no effect on a `subject`, such as a model that is loaded already."""
-    for name, value in options.items():
-        if value not in (None, "auto"):
-            flag = name.replace("_", "-")
-            raise ConfigError(
-                f"--{flag} {value}: can't be set for {subject}; leave it out"
-            )
-
-
 def load_worker(
     spec: WorkerSpec,
     number: int,
@@ -186,14 +147,26 @@ class EncoderPool(ABC):
     def __init__(self, count: int) -> None:
         self._count = count
         self._free: deque[Any] = deque()
+        # Workers by their pending answer, with a part's number and texts; without while they load the model.
+        self._busy: dict[Any, tuple[Any, int | None, list[str]]] = {}
+        self._lost_parts: deque[tuple[int, list[str]]] = deque()
 
     @abstractmethod
-    def _send(self, number: int, part: list[str]) -> None:
-        """Send a part to the first free worker."""
+    def _begin(self, worker: Any, part: list[str]) -> Any:
+        """Let a worker encode a part; returns its pending answer."""
 
     @abstractmethod
-    def _receive(self) -> dict[int, np.ndarray]:
-        """Wait until a worker answers; returns the vectors of finished parts by number."""
+    def _first(self, pending: list[Any]) -> Any:
+        """Wait for one of the pending answers."""
+
+    @abstractmethod
+    def _answer(self, worker: Any, pending: Any) -> Any:
+        """The finished answer of a worker."""
+
+    def _replace(self, worker: Any, number: int | None, error: WorkerLost) -> None:
+        """Start another worker instead of a lost one; processes are not replaced."""
+        del worker, number
+        raise error
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
@@ -202,7 +175,12 @@ class EncoderPool(ABC):
         sent = 0
         yielded = 0
         while True:
-            while self._free and sent < yielded + _AHEAD * self._count:
+            while self._free:
+                if self._lost_parts:
+                    self._send(*self._lost_parts.popleft())
+                    continue
+                if sent == yielded + _AHEAD * self._count:
+                    break
                 part = next(unread, None)
                 if part is None:
                     break
@@ -215,18 +193,47 @@ class EncoderPool(ABC):
                 yield finished.pop(yielded)
                 yielded += 1
 
+    def _send(self, number: int, part: list[str]) -> None:
+        worker = self._free.popleft()
+        self._busy[self._begin(worker, part)] = worker, number, part
+
+    def _receive(self) -> dict[int, np.ndarray]:
+        """Wait for a worker; returns the vectors of its part by number, unless it loaded the model."""
+        pending = self._first(list(self._busy))
+        worker, number, part = self._busy.pop(pending)
+        try:
+            answer = self._answer(worker, pending)
+        except WorkerLost as error:
+            if number is not None:
+                self._lost_parts.append((number, part))
+            self._replace(worker, number, error)
+            return {}
+        self._free.append(worker)
+        if number is not None:
+            return {number: answer}
+        if not hasattr(self, "model_info"):
+            self.model_info = answer
+        differences = differing(self.model_info.settings, answer.settings)
+        if differences:
+            raise ConfigError(
+                f"a worker loaded a model that differs from the first worker's in {'; '.join(differences)};"
+                " use devices of one kind, and don't change the model's files"
+            )
+        return {}
+
 
 class WorkerPool(EncoderPool):
-    """Processes on this machine; the first starts immediately, the others with the first part."""
+    """Processes on this machine."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         super().__init__(len(spec.devices))
-        self._spec = spec
-        self._busy = dict[Connection, tuple[_Worker, int]]()
         self._workers: list[_Worker] = []
         try:
-            self._workers.append(_Worker(spec, 0))
-            self.model_info = self._workers[0].receive()
+            for number in range(self._count):
+                worker = _Worker(spec, number)
+                self._workers.append(worker)
+                self._busy[worker.pipe] = worker, None, []
+            self._receive()
         except BaseException:
             self.close()
             raise
@@ -242,28 +249,16 @@ class WorkerPool(EncoderPool):
         for worker in self._workers:
             worker.end()
 
-    def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
-        """Start the remaining workers, which must have the same model, and encode the parts."""
-        started = len(self._workers)
-        for number in range(started, self._count):
-            self._workers.append(_Worker(self._spec, number))
-        for worker in self._workers[started:]:
-            self.model_info.check_same(worker.receive(), str(worker))
-        self._free = deque(self._workers)
-        return super().vectors(parts)
-
-    def _send(self, number: int, part: list[str]) -> None:
-        worker = self._free.popleft()
+    def _begin(self, worker: _Worker, part: list[str]) -> Connection:
         worker.send(part)
-        self._busy[worker.pipe] = worker, number
+        return worker.pipe
 
-    def _receive(self) -> dict[int, np.ndarray]:
-        finished = {}
-        for pipe in wait(list(self._busy)):
-            worker, number = self._busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
-            finished[number] = worker.receive()
-            self._free.append(worker)
-        return finished
+    def _first(self, pending: list[Connection]) -> Any:
+        return wait(pending)[0]
+
+    def _answer(self, worker: _Worker, pending: Connection) -> Any:
+        del pending
+        return worker.receive()
 
 
 class _Worker:
@@ -352,3 +347,110 @@ def _no_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class ActorPool(EncoderPool):
+    """Actors on a cluster that is connected and will end them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        spec: WorkerSpec,
+        workers: int | None,
+        say: Callable[[str], None],
+    ) -> None:
+        count, resources = _plan_actors(cluster.ray, spec.devices[0], workers)
+        super().__init__(count)
+        self._cluster = cluster
+        actor_class = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)
+        self._new_actor = actor_class(_Actor).remote
+        self._spec = replace(spec, devices=spec.devices[:1])
+        self._losses = Counter[int | None]()  # by part; None: while loading the model
+        for _ in range(count):
+            self._start()
+        if cluster.first(list(self._busy), _SILENT_WAIT_S) is None:
+            say("waiting for free resources on the cluster, and for the model to load")
+        while not self._free:
+            self._receive()
+
+    def _start(self) -> None:
+        actor = self._cluster.begun(self._new_actor)
+        pending = self._cluster.begun(actor.load.remote, self._spec)
+        self._busy[pending] = actor, None, []
+
+    def _begin(self, worker: Any, part: list[str]) -> Any:
+        return self._cluster.begun(worker.vectors.remote, part)
+
+    def _first(self, pending: list[Any]) -> Any:
+        return self._cluster.first(pending)
+
+    def _answer(self, worker: Any, pending: Any) -> Any:
+        del worker
+        answer = self._cluster.fetched(pending)
+        if isinstance(answer, ModelInfo):
+            self._losses[None] = 0
+        return answer
+
+    def _replace(self, worker: Any, number: int | None, error: WorkerLost) -> None:
+        """Start another actor; give up after repeated losses for one part, or while loading the model."""
+        self._losses[number] += 1
+        most = _MAX_LOSSES
+        activity = "encoding the same texts"
+        if number is None:
+            most *= self._count
+            activity = "loading the model"
+        if self._losses[number] > most:
+            raise ConfigError(
+                f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
+                " run the same command again to continue, or with fewer --workers"
+            ) from error
+        # If the actor is only unreachable, this frees its device.
+        self._cluster.ray.kill(worker)
+        self._start()
+
+
+class _Actor:
+    """An actor with the model."""
+
+    def load(self, spec: WorkerSpec) -> ModelInfo:
+        """Load the model; not in `__init__`, whose errors Ray passes on only as text."""
+        info, self._encode = load_worker(spec, 0)
+        return info
+
+    def vectors(self, part: list[str]) -> np.ndarray:
+        """Encode a part."""
+        return self._encode(part)
+
+
+def _plan_actors(
+    ray: Any, device: str | None, workers: int | None
+) -> tuple[int, dict[str, int]]:
+    """The number of actors, and the resources of each: a GPU, or a number of cores."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = int(sum(node.get("GPU", 0) for node in nodes))
+    if device != "cpu" and gpus:
+        return workers or gpus, {"num_gpus": 1}
+    if device not in (None, "cpu"):
+        raise ConfigError(
+            f"--device {device}: the cluster has no GPU; give cpu, or leave it out"
+        )
+    cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
+    if not cores:
+        raise ConfigError(
+            "the cluster has no CPU cores; start a node with `ray start --num-cpus`"
+        )
+    count = workers or len(cores)
+    share = max(cores)
+    while share > 1 and sum(of_node // share for of_node in cores) < count:
+        share -= 1
+    return count, {"num_cpus": share}
+
+
+def checked_device(devices: list[str]) -> str | None:
+    """The requested kind of device."""
+    if len(devices) > 1 or any(":" in device for device in devices):
+        raise ConfigError(
+            f"--device {','.join(devices)}: on a cluster only the kind of device can be chosen; give cpu or"
+            " cuda, or leave it out"
+        )
+    return devices[0] if devices else None

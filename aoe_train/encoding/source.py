@@ -143,12 +143,8 @@ class RowSource:
 
         schema = pa.schema([])
         for rows in self._blocks():
-            names = dict.fromkeys(name for row in rows for name in row)
             with _type_errors(self.path):
-                columns = {
-                    name: pa.array([row.get(name) for row in rows]) for name in names
-                }
-                block = pa.table(columns).schema
+                block = pa.schema(list(pa.array(rows).type))
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
         return schema
 

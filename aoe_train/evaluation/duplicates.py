@@ -30,7 +30,7 @@ from aoe_train.evaluation.tasks import (
     select_examples,
     summarise,
 )
-from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
+from aoe_train.model.collection import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities
 from pairkit.base.cli.progress import Listener, stage
 from pairkit.base.errors import DataError

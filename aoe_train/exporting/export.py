@@ -110,9 +110,9 @@ class Exported(OutputResult):
 
 def export(
     encoder: Encoder,
-    out: str | Path,
+    out: Path,
     *,
-    source: str | Path,
+    source: Path,
     export_format: Format,
     dtype: Dtype = "fp32",
     task: PairTask | None = None,
@@ -125,14 +125,11 @@ def export(
 
     `encoder` is changed: its adapters are merged, and its weights are rounded to `dtype`.
     """
-    out = Path(out)
-    source = Path(source)
     refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)
-    if has_lora(encoder.model.backbone):
-        merge_lora(encoder.model.backbone)
-        merged = True
+    merged |= has_lora(encoder.model.backbone)
+    merge_lora(encoder.model.backbone)
     # Round to the stored precision, compute in fp32.
     encoder.model.to(DTYPES[dtype]).float()
     expected = encoder.encode(texts)
@@ -202,8 +199,7 @@ def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
         )
     had_adapters = has_lora(encoder.model.backbone)
     for model in (encoder.model, backbone.model):
-        if has_lora(model.backbone):
-            merge_lora(model.backbone)
+        merge_lora(model.backbone)
     trained = dict(encoder.model.named_parameters())
     original = dict(backbone.model.named_parameters())
     if trained.keys() != original.keys() or any(
@@ -226,32 +222,26 @@ def _write_model(
 ) -> tuple[Callable[..., ndarray], str | None]:
     """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
     if graph_file is not None:
-        with TemporaryDirectory() as model:
-            encoder.save(model)
-            write_onnx(folder, Path(model), encoder.settings, encoder.model.token_dim)
+        with TemporaryDirectory() as saved:
+            encoder.save(saved)
+            write_onnx(folder, Path(saved), encoder.settings, encoder.model.token_dim)
         return onnx_encoder(folder, encoder.settings.named_prompts), None
     encoder.model.to(dtype)
     encoder.save(folder)
     encoder.model.float()  # is compared with the saved model, which is read as float32
     reason = needs_toolkit(folder, encoder.settings)
-    return _sentence_transformers_encoder(folder, trust=reason is not None), reason
-
-
-def _sentence_transformers_encoder(
-    folder: Path, *, trust: bool
-) -> Callable[..., ndarray]:
-    """A function that encodes with sentence-transformers, as a reader of the export would."""
+    # As a reader of the export would.
     with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(
             str(folder),
             device="cpu",
-            trust_remote_code=trust,
+            trust_remote_code=reason is not None,
             local_files_only=True,
             model_kwargs={"dtype": torch.float32},
         )
-    return partial(model.encode, show_progress_bar=False)
+    return partial(model.encode, show_progress_bar=False), reason
 
 
 def _write_card(

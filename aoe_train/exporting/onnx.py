@@ -27,14 +27,14 @@ from torch import Tensor, nn
 from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
     is_ran,
     needs_toolkit,
     write_sentence_transformers,
 )
-from aoe_train.model.similarity import unit
+from aoe_train.model.similarity import pair_similarities, unit
+from aoe_train.model.text_model import DenseLayers, dense_names, read_dense_layers
 from aoe_train.settings.train_settings import NamedPrompts, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
@@ -196,14 +196,14 @@ def write_onnx(
     if getattr(backbone.config, "use_cache", False):
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
-    names = dense_names(len(settings.dense))
+    paths = [model / name for name in dense_names(len(settings.dense))]
     dense = None
-    if names:
-        dense = read_dense_layers([model / name for name in names], settings.dense, dim)
+    if paths:
+        dense = read_dense_layers(paths, settings.dense, dim)
     padded = PaddedEncoder(backbone, settings, dense)
     _trace(padded.eval(), folder / GRAPH)
-    for name in names:
-        shutil.copytree(model / name, folder / name)
+    for path in paths:
+        shutil.copytree(path, folder / path.name)
     for file in model.iterdir():
         is_weights = file.suffix == ".safetensors"
         if file.is_file() and not is_weights and file.name != SETTINGS_FILE:
@@ -241,10 +241,10 @@ def onnx_encoder(
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
     def encode(texts: Sequence[str], prompt_name: str | None = None) -> ndarray:
-        words = ""
+        before = ""
         if not prompts.around_all:
-            words = prompts.chosen(name=prompt_name)
-        prompted = [read_prompt(words).before + text for text in texts]
+            before = read_prompt(prompts.chosen(name=prompt_name)).before
+        prompted = [before + text for text in texts]
         tokens = tokenizer(prompted, padding=True, truncation=True, return_tensors="np")
         inputs = {name: tokens[name].astype("int64") for name in INPUTS}
         vectors: ndarray = session.run(OUTPUTS[1:], inputs)[0]
@@ -332,12 +332,6 @@ class Loss:
         )
 
 
-def _products(one: ndarray, other: ndarray) -> ndarray:
-    """The dot product of each row with the other array's row."""
-    products: ndarray = np.einsum("ij,ij->i", one, other)
-    return products
-
-
 def measure(
     expected: Callable[[Sequence[str]], ndarray],
     quantized: Callable[[Sequence[str]], ndarray],
@@ -356,14 +350,16 @@ def measure(
     distinct = {text for row in rows for text in row}
     texts = sorted(distinct, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
-    first = [index[text] for text, _ in rows]
-    second = [index[text] for _, text in rows]
+    pairs = np.array([[index[first], index[second]] for first, second in rows])
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
-    plain = unit(np.concatenate([expected(block) for block in blocks]))
-    int8 = unit(np.concatenate([quantized(block) for block in blocks]))
-    cosines = _products(plain, int8)
-    before = _products(plain[first], plain[second])
-    after = _products(int8[first], int8[second])
+    plain, int8 = (
+        unit(np.concatenate([encode(block) for block in blocks]))
+        for encode in (expected, quantized)
+    )
+    cosines = (plain * int8).sum(axis=1)
+    before, after = (
+        pair_similarities(vectors, pairs, "cosine") for vectors in (plain, int8)
+    )
     labels: dict[str, float] = {}
     # The result is NaN for constant cosines, which is refused below.
     with np.errstate(invalid="ignore"):

@@ -181,7 +181,7 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     ranked = sorted(range(len(texts)), key=lambda index: keyed_hash(0, texts[index]))
     count = min(len(texts) // _HELD_OUT, _MAX_HELD_OUT)
     chosen = set(ranked[:count])
-    test_texts = [text for index, text in enumerate(texts) if index in chosen]
+    test_texts = [texts[index] for index in sorted(chosen)]
     others = [text for index, text in enumerate(texts) if index not in chosen]
     return test_texts, others
 

@@ -70,6 +70,8 @@ def exported_card_head(
         name,
         tags=[*_TAGS, *tags],
         license_id=about.get("license") or "unknown",
+        license_name=about.get("license_name"),
+        license_link=about.get("license_link"),
         language=_strings(about.get("language")),
         base_model=about.get("base_model"),
         datasets=_strings(about.get("datasets")),

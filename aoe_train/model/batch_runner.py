@@ -15,13 +15,13 @@ import torch
 from numpy import ndarray
 
 from aoe_train.model.device import one_thread, upload
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory
 from aoe_train.model.text_model import TextModel
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
-from pairkit.base.system.machine import is_out_of_memory
+from pairkit.base.system.machine import is_out_of_memory, keep_freed_memory
 
+TOKENS_ACCELERATOR = 65_536  # per batch
 # Most tokens have more characters, so slices of texts with this many have about a batch's tokens.
 _CHARACTERS_A_TOKEN = 3
 # Slices that are tokenised while the model runs.
@@ -59,7 +59,7 @@ class BatchRunner:
         budget = batch_tokens or TOKENS_ACCELERATOR
         parts = 1
         starts = [0]
-        if self._device.type == "cpu":
+        if next(self.model.parameters()).device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
         if self._tokenises_ahead and isinstance(prompts, str):
@@ -81,10 +81,6 @@ class BatchRunner:
                     if torch.accelerator.is_available():
                         torch.accelerator.empty_cache()
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self.model.parameters()).device
-
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
         """The batch size that is fastest on a CPU; memory is rarely the limit."""
@@ -99,7 +95,8 @@ class BatchRunner:
     @property
     def _tokenises_ahead(self) -> bool:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
-        return self._device.type != "cpu" and self.model.packed
+        device = next(self.model.parameters()).device
+        return device.type != "cpu" and self.model.packed
 
     @cached_property
     def _products_per_token(self) -> int:
@@ -109,7 +106,7 @@ class BatchRunner:
         self, store: TokenStore, texts: ndarray, *, halve: bool
     ) -> torch.Tensor | None:
         """The vectors of some texts; with `halve`, None if they need too much memory together."""
-        device = self._device
+        device = next(self.model.parameters()).device
         try:
             batch = store.batch(texts)
             tokens = upload(batch["input_ids"], device)
@@ -128,6 +125,18 @@ class BatchRunner:
                     " a smaller model"
                 ) from error
             return None
+
+
+def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:
+    """Indices of texts, longest first, in batches within the budget of tokens."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        tokens = np.cumsum(lengths[order[start : start + budget]])
+        within = int(np.searchsorted(tokens, budget, side="right"))
+        stop = start + max(1, within)
+        yield order[start:stop][::-1]  # ascending, as packed sequences are
+        start = stop
 
 
 def _weights(module: torch.nn.Module) -> Iterator[torch.Tensor]:

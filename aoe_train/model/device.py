@@ -1,4 +1,4 @@
-"""Devices, asynchronous transfers, modes of a module, and functions excluded from torch.compile.
+"""Devices, transfers, memory, modes of a module, and functions excluded from torch.compile.
 
 A plain copy to or from a GPU waits until the GPU is idle; with pinned memory the copy is queued instead.
 """
@@ -16,6 +16,7 @@ from torch._C._dynamo import eval_frame
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import is_out_of_memory
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -128,3 +129,14 @@ def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         module.train(is_training)
+
+
+@contextmanager
+def memory_errors(advice: str) -> Iterator[None]:
+    """Turn an out-of-memory error of the host or a device into a ConfigError with advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise ConfigError(f"out of memory: {advice}") from error
+        raise

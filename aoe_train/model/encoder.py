@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.changes import (
-    keep_layers,
-    make_bidirectional,
-    merge_lora,
-    name_base,
-)
+from aoe_train.model.backbones.changes import merge_lora, name_base
 from aoe_train.model.backbones.load_backbone import (
-    check_pin,
     find_folder,
     load_backbone,
     refuse_classifier,
@@ -26,25 +21,19 @@ from aoe_train.model.backbones.load_backbone import (
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
-from aoe_train.model.batch_runner import BatchRunner
-from aoe_train.model.dense_layers import (
-    DenseLayers,
-    new_dense_layers,
-    write_dense_layers,
-)
+from aoe_train.model.batch_runner import TOKENS_ACCELERATOR, BatchRunner, batches
 from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
+    apply_settings,
     needs_toolkit,
-    resolved,
     store_settings,
     stored_dense_layers,
     stored_settings,
     write_sentence_transformers,
 )
-from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
-from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
+from aoe_train.model.packing.sequences import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import (
     Quantize,
@@ -53,18 +42,25 @@ from aoe_train.model.quantization import (
     named_quantize,
     quantized,
 )
-from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model.text_model import (
+    DenseLayers,
+    PackedBackbone,
+    TextBatch,
+    TextModel,
+    new_dense_layers,
+    write_dense_layers,
+)
+from aoe_train.model.tokenised import UNLIMITED, TokenStore, check_texts
+from aoe_train.model.tokenizer import (
     add_padding,
     holds_prompt,
     lower_casing,
     with_prompt,
 )
-from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import load_settings
+from pairkit.base.settings import argument, load_settings
 from pairkit.base.system.files import apply_umask
 from pairkit.base.system.text_lines import note_once
 
@@ -131,44 +127,35 @@ class Encoder:
             DataError: The model's files are damaged.
             RemoteError: The Hub could not be reached.
         """
-        check_pin(source, revision, trust_remote_code=trust_remote_code)
+        folder = find_folder(
+            source, revision=revision, trust_remote_code=trust_remote_code
+        )
         chosen_device = find_device(device)
-        folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
         if inference_only:
             refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
         settings = _with_overrides(stored, overrides)
-        # These options need transformers' model code.
-        needs_transformers = (
-            not packing
-            or quantization is not None
-            or trust_remote_code
-            or settings.bidirectional
-        )
-        loaded = load_backbone(
+        # Other options need transformers' model code.
+        is_plain = packing and quantization is None and not trust_remote_code
+        backbone, tokenizer = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
-            inference_only=inference_only and not needs_transformers,
+            inference_only=inference_only and is_plain and not settings.bidirectional,
         )
-        dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
+        dense = stored_dense_layers(folder, stored, settings, backbone)
         if quantization is None:
-            loaded.backbone.to(chosen_device)
-        tokenizer = loaded.tokenizer
+            backbone.to(chosen_device)
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
         encoder = cls.build(
-            loaded.backbone,
-            tokenizer,
-            settings,
-            packing=packing,
-            lower=lower,
-            dense=dense,
+            backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense
         )
+        encoder.folder = folder
         pooling = encoder.settings.pooling
         if inference_only and not stored and pooling != "avg":
             note_once(
@@ -177,12 +164,11 @@ class Encoder:
                 source,
                 pooling,
             )
-        encoder.folder = folder
         if quantization is not None or precision == "int8":
-            refuse_static(loaded.backbone, f"{source}: fewer bits")
+            refuse_static(backbone, f"{source}: fewer bits")
         if precision == "int8":
-            merge_lora(loaded.backbone)
-            use_int8(loaded.backbone)
+            merge_lora(backbone)
+            use_int8(backbone)
         return encoder
 
     @classmethod
@@ -214,18 +200,14 @@ class Encoder:
                 f"{type(backbone).__name__} is an encoder-decoder, which isn't supported; use an encoder such"
                 " as BERT or a decoder such as LLaMA"
             )
-        static = isinstance(backbone, StaticTable)
-        if settings.layers is not None and not static:
-            keep_layers(backbone, settings.layers)
-        if settings.bidirectional and not static:
-            make_bidirectional(backbone)
-        settings = resolved(settings, backbone)
+        settings = apply_settings(settings, backbone)
         if lower:
             tokenizer = lower_casing(tokenizer)
         # The tokenizer saves this limit, so other libraries truncate texts in the same way.
         tokenizer.model_max_length = settings.max_length or UNLIMITED
         tokenizer.truncation_side = "right"
-        if not static:  # a static model's tokenizer may have no special tokens
+        # A static model's tokenizer may have no special tokens.
+        if not isinstance(backbone, StaticTable):
             add_padding(tokenizer)
         use_fast_layers(backbone)
         packed = packing and (
@@ -320,6 +302,8 @@ class Encoder:
         if is_single:
             texts = [cast("str", texts)]
         check_texts(texts)
+        if batch_tokens is not None:
+            argument("batch_tokens", batch_tokens, PositiveInt)
         size = self.size(dim)
         number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
@@ -372,13 +356,10 @@ class Encoder:
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
     def _encode_as(
-        self,
-        prompt: str,
-        texts: str | Sequence[str],
-        options: Mapping[str, Any],
+        self, prompt: str, texts: str | Sequence[str], options: dict[str, Any]
     ) -> np.ndarray:
         if options.get("prompt") is None and options.get("prompt_name") is None:
-            options = {**options, "prompt": prompt}
+            options["prompt"] = prompt
         return self.encode(texts, **options)
 
     def tokens(

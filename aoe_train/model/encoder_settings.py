@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.backbones.changes import is_causal
+from aoe_train.model.backbones.changes import (
+    is_causal,
+    keep_layers,
+    make_bidirectional,
+)
 from aoe_train.model.backbones.static import StaticTable, check_static
-from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import (
     ADAPTERS_FILE,
     KINDS,
@@ -33,8 +36,13 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from aoe_train.model.packing.packed_run import position_offset
-from aoe_train.model.text_model import PackedBackbone
+from aoe_train.model.packing.sequences import position_offset
+from aoe_train.model.text_model import (
+    DenseLayers,
+    PackedBackbone,
+    dense_names,
+    read_dense_layers,
+)
 from aoe_train.settings.train_settings import (
     DEFAULT,
     PLACE,
@@ -130,14 +138,20 @@ def stored_dense_layers(
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
-def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSettings:
-    """The settings with pooling and maximum length chosen for the backbone.
+def apply_settings(
+    settings: EncoderSettings, backbone: PreTrainedModel
+) -> EncoderSettings:
+    """Change the backbone as the settings request, and choose its pooling and maximum length.
 
     Raises ConfigError if it doesn't support them.
     """
     if isinstance(backbone, StaticTable):
         check_static(settings)
         return settings.model_copy(update={"pooling": "avg"})
+    if settings.layers is not None:
+        keep_layers(backbone, settings.layers)
+    if settings.bidirectional:
+        make_bidirectional(backbone)
     pooling = _pooling(settings.pooling, backbone)
     if pooling == "cells" and not settings.include_prompt:
         raise ConfigError(
@@ -282,11 +296,8 @@ def read_sentence_transformers(folder: Path) -> Tree:
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
     if kinds not in (expected, expected[:-1]):
-        advice = ""
-        for module, kind in zip(modules, kinds, strict=True):
-            if kind not in expected:
-                advice = f"; use sentence-transformers for {one_line(module.type)}"
-                break
+        other = [kind for kind in kinds if kind not in expected]
+        advice = f"; use sentence-transformers for {other[0]}" if other else ""
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
             f" Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize{advice}"
@@ -296,12 +307,11 @@ def read_sentence_transformers(folder: Path) -> Tree:
         settings = _read_static(paths[0])
     else:
         settings = _read_pooling(paths[1]) | _read_transformer(paths[0])
-    if "Dense" in kinds:
-        settings["dense"] = [
-            _read_dense(path)
-            for path, kind in zip(paths, kinds, strict=True)
-            if kind == "Dense"
-        ]
+    settings["dense"] = [
+        _read_dense(path)
+        for path, kind in zip(paths, kinds, strict=True)
+        if kind == "Dense"
+    ]
     settings["normalize"] = "Normalize" in kinds
     return settings | _read_model(folder)
 

@@ -20,6 +20,7 @@ from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     import numpy as np
+    from torch import Tensor
 
 
 ADAPTERS_FILE = "adapter_config.json"
@@ -64,6 +65,17 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
     return value
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"not readable ({error}); {_REMEDY}", path=path) from error
 
 
 @contextmanager
@@ -311,7 +323,6 @@ _LORA = {
     "layers_to_transform",
     "layers_pattern",
 }
-_UNSET: tuple[Any, ...] = (None, False, {}, [], "")
 # peft writes these values, which have no effect.
 _DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
 
@@ -349,11 +360,7 @@ def _check_adapters(path: Path) -> None:
     config = read_object(path)
     remedy = "only plain low-rank adapters are supported; merge these into their base"
     for key, value in config.items():
-        is_unset = any(
-            value is off or (value == off and type(value) is type(off))
-            for off in _UNSET
-        )
-        if key not in _LORA and not is_unset and _DEFAULTS.get(key) != value:
+        if value and key not in _LORA and _DEFAULTS.get(key) != value:
             raise ConfigError(f"{path}: {key} is set; {remedy}")
     if config and config.get("peft_type") != "LORA":
         raise ConfigError(

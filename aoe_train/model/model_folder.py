@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import version
@@ -198,7 +198,7 @@ def hash_config(config: PretrainedConfig) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def digest_of(identity: Mapping[str, Any]) -> str:
+def digest_of(identity: Mapping[str, Any] | Sequence[str]) -> str:
     """SHA-256 of a model's identity, or of other JSON."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

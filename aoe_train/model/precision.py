@@ -9,7 +9,6 @@ activations, oneDNN uses a reference implementation there that is a thousand tim
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 
 from aoe_train.model.device import one_thread
 from aoe_train.model.packing.layers import FastLinear, onednn_has_bf16
-from aoe_train.settings.train_settings import PRECISIONS, EncodingPrecision
+from aoe_train.settings.train_settings import EncodingPrecision, named_precision
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ LEAST_OF_GELU = -0.17
 # The scale of rows of zeros.
 _MIN_SCALE = 1e-30
 # Tokens whose activations stay in a core's cache between two passes over them.
-_TOKENS_IN_CACHE = 256
+TOKENS_IN_CACHE = 256
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -153,8 +152,7 @@ def choose_precision(precision: Precision, device: torch.device) -> Computed:
 
 def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.dtype:
     """The type of an encoder's weights and computation; for int8, of everything but its products."""
-    if precision not in PRECISIONS:
-        raise ConfigError(f"precision {precision!r}: expected {', '.join(PRECISIONS)}")
+    precision = named_precision(precision)
     if precision == "int8":
         if device.type != "cpu":
             raise ConfigError(
@@ -270,12 +268,14 @@ class Int8Linear(nn.Module):
         self._zeros = torch.zeros(layer.out_features, dtype=torch.int64)
         self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
 
-    def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
-        """Apply the layer."""
-        return self.product(to_codes(input, self.lower_bound))
-
-    def product(self, rows: RowCodes) -> Float[Tensor, "*batch out"]:
-        """Apply the layer to rows that are codes already."""
+    def forward(
+        self,
+        input: Float[Tensor, "*batch in"] | RowCodes,  # noqa: A002
+    ) -> Float[Tensor, "*batch out"]:
+        """Apply the layer; layers of one input share its codes."""
+        rows = input
+        if isinstance(rows, Tensor):
+            rows = to_codes(rows, self.lower_bound)
         dtype = self.bias.dtype
         output = _int8_product(
             rows.codes, rows.zero, self._packed, self.scales, self._zeros, dtype
@@ -290,18 +290,3 @@ def use_int8(module: nn.Module) -> None:
         for name, layer in part.named_children():
             if isinstance(layer, nn.Linear) and type(layer) in (nn.Linear, FastLinear):
                 setattr(part, name, Int8Linear(layer))
-
-
-def of_one_input(layers: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
-    """Apply several layers to `x`; int8 layers share its codes."""
-    if not isinstance(layers[0], Int8Linear):
-        return [layer(x) for layer in layers]
-    rows = to_codes(x)
-    return [layer.product(rows) for layer in layers if isinstance(layer, Int8Linear)]
-
-
-def in_cache(layer: nn.Module, x: Float[Tensor, "1 token dim"]) -> tuple[Tensor, ...]:
-    """Split `x` so that it stays in the cache after an int8 `layer`, where memory traffic would dominate."""
-    if isinstance(layer, Int8Linear):
-        return torch.split(x, _TOKENS_IN_CACHE, dim=1)
-    return (x,)

@@ -31,7 +31,9 @@ DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 def named_quantize(name: str | None) -> Quantize:
     """Check a name; None means float32."""
-    quantize: Quantize = argument("quantize", name or "float32", Quantize)
+    if not name:
+        return "float32"
+    quantize: Quantize = argument("quantize", name, Quantize)
     return quantize
 
 

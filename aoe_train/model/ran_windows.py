@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from aoe_train.model.device import upload
+from aoe_train.model.tokenised import ranges
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
-    Rows = Int[Tensor, " row"]
     OfText = Int[Tensor, " text"]
     TokenIndices = Int[Tensor, " token"]
     SlotIndices = Int[Tensor, " slot"]
@@ -73,15 +74,15 @@ class WindowLayout:
         device: torch.device,
     ) -> WindowLayout:
         """Plan on the host, then copy to the device."""
-        tokens = torch.tensor(lengths, dtype=torch.long)
-        begins = tokens.cumsum(0) - tokens
-        rank = tokens.argsort(descending=True, stable=True)
+        tokens = np.array(lengths)
+        begins = tokens.cumsum() - tokens
+        rank = np.argsort(-tokens, kind="stable")
         tokens = tokens[rank]
         begins = begins[rank]
 
         # Each text has at least one window; a tail below `min_window_size` is part of the window before it.
         has_tail = tokens % window_size >= min_window_size
-        windows = (tokens // window_size + has_tail).clamp_min(1)
+        windows = np.maximum(tokens // window_size + has_tail, 1)
 
         steps = []
         order = []
@@ -89,13 +90,18 @@ class WindowLayout:
             start = number * window_size
             rows = int((windows > number).sum())
             is_last = windows[:rows] == number + 1
-            sizes = torch.where(is_last, tokens[:rows] - start, window_size)
-            steps.append(_step(sizes, device))
-            order.append(_ranges(begins[:rows] + start, sizes))
+            sizes = np.where(is_last, tokens[:rows] - start, window_size)
+            order.append(ranges(begins[:rows] + start, sizes))
+            # Each row begins with its memory.
+            width = 1 + int(sizes.max())
+            row_starts = np.arange(rows) * width
+            slots = np.concatenate([row_starts, ranges(row_starts + 1, sizes)])
+            visible = _filled(sizes + 1, device)
+            steps.append(Step(rows, width, upload(slots, device), visible))
         return cls(
             steps=steps,
             sizes=[len(source) for source in order],
-            order=upload(torch.cat(order), device),
+            order=upload(np.concatenate(order), device),
             rank=upload(rank, device),
             windows=upload(windows, device),
             seen=_filled(windows, device),
@@ -109,28 +115,9 @@ class WindowLayout:
         return pad_sequence(by_step)
 
 
-def _step(sizes: Rows, device: torch.device) -> Step:
-    """The windows of these sizes; each row begins with its memory."""
-    rows = len(sizes)
-    width = 1 + int(sizes.max())
-    row_starts = torch.arange(rows) * width
-    slots = torch.cat([row_starts, _ranges(row_starts + 1, sizes)])
-    return Step(rows, width, upload(slots, device), _filled(sizes + 1, device))
-
-
-def _ranges(begins: Rows, sizes: Rows) -> TokenIndices:
-    """The numbers from `begins[i]` to `begins[i] + sizes[i] - 1`, for each i in turn."""
-    shift = begins - (sizes.cumsum(0) - sizes)
-    shifts = shift.repeat_interleave(sizes)
-    return shifts + torch.arange(len(shifts))
-
-
-def _filled(
-    counts: Rows,
-    device: torch.device,
-) -> IsFilled:
+def _filled(counts: Int[np.ndarray, " row"], device: torch.device) -> IsFilled:
     """A mask of the first `counts` slots of each row; None if no row has padding."""
-    if bool((counts == counts[0]).all()):
+    if (counts == counts[0]).all():
         return None
-    is_filled = torch.arange(int(counts.max())) < counts[:, None]
+    is_filled = np.arange(counts.max()) < counts[:, None]
     return upload(is_filled[:, None, None, :], device)

@@ -42,7 +42,12 @@ def pair_similarities(
         first, second = (
             comparable(vectors[side], similarity) for side in pairs[block].T
         )
-        exact[block] = _similarities(first, second, similarity)
+        if similarity == "euclidean":
+            exact[block] = -np.linalg.norm(first - second, axis=1)
+        elif similarity == "manhattan":
+            exact[block] = -np.abs(first - second).sum(axis=1)
+        else:
+            exact[block] = np.einsum("pd,pd->p", first, second)
 
     scale = 1.0
     if similarity != "cosine":
@@ -50,18 +55,6 @@ def pair_similarities(
         scale = max(largest, np.finfo(np.float64).tiny)
     rounded: ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
-
-
-def _similarities(first: ndarray, second: ndarray, similarity: Similarity) -> ndarray:
-    """The similarity of each row of `first` to the same row of `second`."""
-    similarities: ndarray
-    if similarity == "euclidean":
-        similarities = -np.linalg.norm(first - second, axis=1)
-    elif similarity == "manhattan":
-        similarities = -np.abs(first - second).sum(axis=1)
-    else:
-        similarities = np.einsum("pd,pd->p", first, second)
-    return similarities
 
 
 def all_similarities(

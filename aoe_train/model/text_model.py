@@ -1,25 +1,32 @@
-"""Backbone, pooling and dense layers: packed tokens in, one vector per text out."""
+"""Backbone, pooling and dense layers: packed tokens in, one vector per text out.
+
+A dense layer has a folder with `config.json` and `model.safetensors` in sentence-transformers' format. In our
+model folders these are called `dense_1`, `dense_2` and so on.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
-from aoe_train.model.packing.packed_run import run_packed
-from aoe_train.model.packing.sequences import Sequences
-from aoe_train.model.tokens.tokenised import ranges
+from aoe_train.model.folder_checks import read_weights
+from aoe_train.model.packing.sequences import Sequences, run_packed
+from aoe_train.model.tokenised import ranges
+from aoe_train.settings.run_settings import Activation, DenseSettings
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.files import write_bytes, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jaxtyping import Float, Int
     from transformers import PreTrainedModel
-
-    from aoe_train.model.dense_layers import DenseLayers
 
     TokenIds = Int[Tensor, " token"]
     TextLengths = Int[np.ndarray, " text"]
@@ -28,6 +35,13 @@ if TYPE_CHECKING:
     TextVectors = Float[Tensor, "text dim"]
 
 _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
+_WEIGHTS = "model.safetensors"
+# Classes by their names in settings; sentence-transformers' files contain the class names.
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    name.lower(): layer
+    for name, layer in vars(nn).items()
+    if name.lower() in get_args(Activation)
+}
 
 
 def pool(
@@ -159,6 +173,60 @@ class PackedBackbone:
         return ()
 
 
+class DenseLayer(nn.Module):
+    """A linear layer with an activation and an optional residual connection."""
+
+    def __init__(self, settings: DenseSettings, inputs: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.linear = nn.Linear(inputs, settings.size, bias=settings.bias)
+        self.activation = _ACTIVATIONS[settings.activation]()
+        if settings.residual and inputs != settings.size:
+            self.residual = nn.Linear(inputs, settings.size, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
+        """Apply the layer."""
+        output: Tensor = self.activation(self.linear(vectors))
+        if not self.settings.residual:
+            return output
+        if hasattr(self, "residual"):
+            vectors = self.residual(vectors)
+        return output + vectors
+
+
+class DenseLayers(nn.ModuleList):
+    """A sequence of dense layers; their output is float32 even under autocast."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[DenseLayer]: ...
+
+    def __init__(self, layers: Sequence[DenseSettings], inputs: int) -> None:
+        super().__init__()
+        self.dim = inputs
+        for settings in layers:
+            self.append(DenseLayer(settings, self.dim))
+            self.dim = settings.size
+
+    def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
+        """Apply all layers."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            for layer in self:
+                vectors = layer(vectors.to(layer.linear.weight.dtype))
+        return vectors.float()
+
+
+def new_dense_layers(layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
+    """Untrained layers with random orthogonal weights, which preserve cosines as far as their size allows."""
+    dense = DenseLayers(layers, inputs)
+    for part in dense.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.orthogonal_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+    return dense
+
+
 class TextModel(nn.Module):
     """The network that training optimises and encoding runs.
 
@@ -201,7 +269,7 @@ class TextModel(nn.Module):
         if isinstance(self.backbone, PackedBackbone):
             vectors = self.backbone.packed_vectors(input_ids, lengths, self.pooling)
             if vectors is not None:
-                return self._dense(vectors)
+                return vectors if self.heads is None else self.heads(vectors)
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, prompt_lengths, layers)
 
@@ -262,7 +330,7 @@ class TextModel(nn.Module):
                 shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, self.pooling, prompt_sizes))
             pooled = torch.stack([*by_layer, pooled], dim=1)
-        return self._dense(pooled)
+        return pooled if self.heads is None else self.heads(pooled)
 
     def fixed_shape(
         self,
@@ -274,46 +342,103 @@ class TextModel(nn.Module):
         packed = Sequences.on_device(sizes, len(input_ids), longest)
         every = self.pooling == "first-last-avg"
         states = run_packed(self.backbone, input_ids, packed, layers=every)
-        return self._dense(pool(states, sizes, self.pooling))
-
-    def _dense(self, pooled: Tensor) -> Tensor:
+        pooled = pool(states, sizes, self.pooling)
         return pooled if self.heads is None else self.heads(pooled)
 
     @only_callees_compiled
     def _padded(
         self, input_ids: Tensor, lengths: np.ndarray, *, every: bool
     ) -> tuple[Tensor, ...]:
-        if input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER:
-            return self._padded_in_groups(input_ids, lengths, every=every)
-        shape = len(lengths), int(lengths.max())
-        is_token = np.arange(shape[1]) < lengths[:, None]
-        slots = upload(np.flatnonzero(is_token), input_ids.device)
-        # The mask hides padding, but some models derive positions from the padding token's id.
+        """The states of padded texts; on a CPU, where padding costs time, of a few of similar length each."""
+        together = len(lengths)
+        if input_ids.device.type == "cpu":
+            together = _PADDED_TOGETHER
         padding = int(getattr(self.backbone.config, "pad_token_id", None) or 0)
-        ids = input_ids.new_full(shape, padding)
-        ids.view(-1).index_copy_(0, slots, input_ids)
-        mask = input_ids.new_zeros(shape)
-        mask.view(-1).index_fill_(0, slots, 1)
-        output = self.backbone(
-            input_ids=ids, attention_mask=mask, output_hidden_states=every
-        )
-        states = output.hidden_states if every else (output.last_hidden_state,)
-        return tuple(state.flatten(0, 1).index_select(0, slots) for state in states)
-
-    @only_callees_compiled
-    def _padded_in_groups(
-        self,
-        input_ids: Tensor,
-        lengths: np.ndarray,
-        *,
-        every: bool,
-    ) -> tuple[Tensor, ...]:
-        """A few texts of similar length at a time, as padding costs time on a CPU."""
         by_group = []
         first = 0
-        for start in range(0, len(lengths), _PADDED_TOGETHER):
-            group = lengths[start : start + _PADDED_TOGETHER]
-            stop = first + int(group.sum())
-            by_group.append(self._padded(input_ids[first:stop], group, every=every))
-            first = stop
+        for start in range(0, len(lengths), together):
+            group = lengths[start : start + together]
+            tokens = input_ids[first : first + int(group.sum())]
+            first += len(tokens)
+            shape = len(group), int(group.max())
+            is_token = np.arange(shape[1]) < group[:, None]
+            slots = upload(np.flatnonzero(is_token), input_ids.device)
+            # The mask hides padding, but some models derive positions from the padding token's id.
+            ids = tokens.new_full(shape, padding)
+            ids.view(-1).index_copy_(0, slots, tokens)
+            mask = tokens.new_zeros(shape)
+            mask.view(-1).index_fill_(0, slots, 1)
+            output = self.backbone(
+                input_ids=ids, attention_mask=mask, output_hidden_states=every
+            )
+            states = output.hidden_states if every else (output.last_hidden_state,)
+            by_group.append(
+                [state.flatten(0, 1).index_select(0, slots) for state in states]
+            )
         return tuple(torch.cat(states) for states in zip(*by_group, strict=True))
+
+
+def dense_names(count: int) -> list[str]:
+    """The layers' folders in one of our model folders."""
+    return [f"dense_{number}" for number in range(1, count + 1)]
+
+
+def read_dense_layers(
+    folders: Sequence[Path],
+    layers: Sequence[DenseSettings],
+    inputs: int,
+) -> DenseLayers:
+    """Read trained layers."""
+    with torch.device("meta"):
+        dense = DenseLayers(layers, inputs)
+    for layer, folder in zip(dense, folders, strict=True):
+        _read_weights(layer, folder)
+    return dense
+
+
+def _read_weights(layer: nn.Module, folder: Path) -> None:
+    """Load a folder's weights into a layer, which may be on the meta device, and make it trainable."""
+    path = folder / _WEIGHTS
+    pickled = sorted(folder.glob("*.bin"))
+    if pickled and not path.is_file():
+        raise ConfigError(
+            f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded; if"
+            " you trust it, load and save the model with a new release of sentence-transformers"
+        )
+    stored = read_weights(path)
+    shapes, expected = (
+        {name: tuple(weight.shape) for name, weight in weights.items()}
+        for weights in (stored, layer.state_dict())
+    )
+    if shapes != expected:
+        raise DataError(
+            f"expected weights of the shapes {expected}, which follow from config.json and the previous layer;"
+            " copy or download the model again",
+            path=path,
+        )
+    weights = {name: weight.float() for name, weight in stored.items()}
+    layer.load_state_dict(weights, assign=True)
+    layer.requires_grad_(requires_grad=True)
+
+
+def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
+    """Write a folder for each layer into a model folder."""
+    from safetensors.torch import save
+
+    for name, layer in zip(dense_names(len(dense)), dense, strict=True):
+        settings = layer.settings
+        activation = type(layer.activation)
+        config = {
+            "in_features": layer.linear.in_features,
+            "out_features": settings.size,
+            "bias": settings.bias,
+            "activation_function": f"{activation.__module__}.{activation.__qualname__}",
+        }
+        if settings.residual:  # older releases don't know the key
+            config["use_residual"] = True
+        write_json(folder / name / "config.json", config)
+        weights = {
+            key: weight.detach().cpu().contiguous()
+            for key, weight in layer.state_dict().items()
+        }
+        write_bytes(folder / name / _WEIGHTS, save(weights))

@@ -16,8 +16,7 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
-from aoe_train.model.collection import RECIPES, Collection
-from aoe_train.model.hybrid import WEIGHTS
+from aoe_train.model.collection import RECIPES, WEIGHTS, Collection
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import (
     Int8Vectors,

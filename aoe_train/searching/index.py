@@ -211,7 +211,7 @@ class SearchIndex:
             top: Maximum number of results.
             where: Columns and the values that rows must have: `{"state": "open"}` or `["state=open"]`.
             before: Columns and values that rows must be below, such as `{"day": "2024"}`.
-            by: model (vectors), words (BM25), or both (see `aoe_train.model.hybrid`).
+            by: model (vectors), words (BM25), or both (see `aoe_train.model.collection`).
             weight: Weight of vectors in both, from 0 to 1; by default the index's own.
 
         Raises:

@@ -15,7 +15,7 @@ import polars as pl
 from numpy import ndarray
 from pydantic import Field, PositiveInt
 
-from aoe_train.model.hybrid import fused
+from aoe_train.model.collection import fused
 from aoe_train.model.quantization import Vectors
 from aoe_train.searching.index_rows import WORDS, IndexManifest
 from aoe_train.searching.nearest import Searcher, read_faiss

@@ -23,10 +23,9 @@ from aoe_train.model.backbones.changes import (
     train_top_layers,
 )
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
-from aoe_train.model.packing.packed_run import use_fast_layers
+from aoe_train.model.packing.sequences import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.objectives.objective_settings import TAUGHT
@@ -43,13 +42,14 @@ from aoe_train.training.pair_model import (
 from aoe_train.training.teachers import precompute_vectors
 from aoe_train.training.training_arguments import completed
 from pairkit.base.errors import ConfigError
+from pairkit.base.system.machine import keep_freed_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import PreTrainedModel, TrainingArguments
 
-    from aoe_train.model.tokens.tokenised import TokenStore
+    from aoe_train.model.tokenised import TokenStore
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
 

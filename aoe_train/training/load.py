@@ -47,7 +47,7 @@ from aoe_train.model.encoder_settings import stored_settings
 from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
-from aoe_train.model.tokens.coverage import language_warning
+from aoe_train.model.tokenizer import language_warning
 from aoe_train.objectives.training_rows import (
     ABSENT,
     Examples,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.data.examples import negatives_in_words
 from aoe_train.data.token_batches import format_epoch_share
@@ -396,8 +396,9 @@ def card_head(
     base_model: str | list[str] | None,
     datasets: Iterable[str],
     results: Iterable[EvalResult] = (),
+    **license_terms: Any,
 ) -> str:
-    """The YAML header of a card for model hubs."""
+    """The YAML header of a card for model hubs; `license_terms` are those of a licence without an id."""
     from huggingface_hub import ModelCardData
 
     data = ModelCardData(
@@ -410,6 +411,7 @@ def card_head(
         tags=[*tags],
         model_name=name,
         eval_results=[*results] or None,
+        **license_terms,
     )
     return f"---\n{data.to_yaml()}\n---\n\n"
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from aoe_train.model.device import upload
-from aoe_train.model.packing.flash import has_flash, is_for_flash
+from aoe_train.model.packing.attention import has_flash, is_for_flash
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import (
     CustomObjective,

@@ -19,8 +19,7 @@ from aoe_train.data.examples import negatives_in_words, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.data.token_batches import count_tokens, describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
-from aoe_train.model.device import upload_batch
-from aoe_train.model.memory import memory_errors
+from aoe_train.model.device import memory_errors, upload_batch
 from aoe_train.model.precision import training_note
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load

@@ -1,6 +1,5 @@
 """Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -10,6 +9,7 @@ from safetensors.numpy import save, save_file
 from tokenizers import Tokenizer
 
 from aoe_train import export, index, search, train
+from tests.aoe_train.test_model_folder import list_modules
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import edit, load, sentence_transformer
 from tests.support.shorthand import approx, config_error, data_error, pair, table
@@ -42,22 +42,8 @@ def write_static(folder, bert, path="", dense=False, cut=None):
         edit(folder / places[1] / "config.json", **shape)
         matrix = default_rng(1).normal(size=(5, DIM)).astype(np.float32)
         save_file({"linear.weight": matrix}, folder / places[1] / "model.safetensors")
-    write_modules(folder, kinds, places)
+    list_modules(folder, dict(zip(places, kinds, strict=True)))
     return folder
-
-
-def write_modules(folder, kinds, places):
-    """Write modules.json."""
-    listed = [
-        {
-            "idx": number,
-            "name": str(number),
-            "path": place,
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for number, (kind, place) in enumerate(zip(kinds, places, strict=True))
-    ]
-    (folder / "modules.json").write_text(json.dumps(listed))
 
 
 @table(
@@ -90,7 +76,7 @@ def test_model2vec_folders_with_mapping_and_weights(static):
         "weights": random.uniform(0.1, 1, tokens),
     }
     save_file(parts, folder / "model.safetensors")
-    write_modules(folder, ["StaticEmbedding", "Normalize"], [".", "1_Normalize"])
+    list_modules(folder, {".": "StaticEmbedding", "1_Normalize": "Normalize"})
     (folder / "config.json").write_text(
         '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
     )
@@ -138,7 +124,7 @@ FIVE = np.zeros((5, DIM), np.float32)
     file, content, message
     model.safetensors | FEW | vectors of 5 tokens, but the tokenizer has a token number
     model.safetensors | OTHER | contains no table
-    model.safetensors | EMPTY | no weights
+    model.safetensors | EMPTY | not readable
     tokenizer.json | b'{"version": "1.0"}' | no tokenizer
     """,
     FEW=save({"embedding.weight": FIVE}),

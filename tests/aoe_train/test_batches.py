@@ -17,7 +17,7 @@ from aoe_train.data.token_batches import (
     format_epoch_share,
     mix_labels,
 )
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece

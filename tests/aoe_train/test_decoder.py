@@ -21,7 +21,6 @@ from tests.support.shorthand import (
     data_error,
     module_fixture,
     pair,
-    parametrize,
     values,
 )
 
@@ -124,21 +123,6 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     for written in (about, copied):
         written["target_modules"].sort()  # peft writes a set
     assert {**copied, "inference_mode": False} == about
-
-
-@parametrize("attention", ["eager", "sdpa"])
-def test_bidirectional_attention_ignores_padding(llama, attention):
-    backbone = load(llama, bidirectional=True).model.backbone
-    backbone.set_attn_implementation(attention)
-    ids = torch.tensor([[10, 11, 12, 13]])
-    mask = torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
-    padded = torch.nn.functional.pad(ids, (0, 3), value=5)
-    with torch.no_grad():
-        found, expected = (
-            backbone(input_ids=given, attention_mask=ones).last_hidden_state[:, 0]
-            for given, ones in ((padded, mask), (ids, torch.ones_like(ids)))
-        )
-    assert abs(found - expected).max() < 1e-5
 
 
 def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):

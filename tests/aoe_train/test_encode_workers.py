@@ -11,16 +11,17 @@ from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import (
+    ActorPool,
     EncodeOptions,
     WorkerPool,
     WorkerSpec,
+    _plan_actors,
     workers_devices,
 )
-from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.tiny import load, write_texts
+from tests.aoe_train.tiny import load, write_lines, write_texts
 from tests.support.shorthand import config_error, table, values
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
@@ -34,9 +35,8 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def texts(tmp_path):
-    path = write_texts(tmp_path / "in.txt")
-    path.write_text(path.read_text() * 70)
-    return path
+    path = tmp_path / "in.txt"
+    return write_lines(path, write_texts(path, 90) * 70)
 
 
 def team(bert, count=2):
@@ -116,6 +116,7 @@ def test_workers_from_python(bert, texts, tmp_path):
     for model, given, words in values(
         """
             BERT | {'workers': 2} | workers=2: can't be set for texts in memory
+            BERT | {'engine': 'ray'} | engine='ray': can't be set for texts in memory
             BERT | {'address': 'host:1'} | address='host:1': can't be set for texts in memory
             BERT | {'columns': {'text': 'body'}} | columns.*: can't be set for texts in memory
             BERT | {'device': 'nonsense'} | device nonsense isn't available
@@ -281,5 +282,3 @@ def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
     ray = {"engine": "ray", "address": "127.0.0.1:1"}
     with config_error("engine='ray': each worker loads the model"):
         encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
-    with config_error("engine='ray': can't be set for texts in memory"):
-        encode(["a cat"], model=bert, engine="ray")

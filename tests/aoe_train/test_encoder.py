@@ -1,6 +1,5 @@
 """Encoder and `aoe encode`: any texts, saving and loading, prompts, quantized vectors, and SIGKILL."""
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +12,12 @@ from aoe_train import encode
 from tests import forked
 from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.tiny import (
-    WORDS,
     around,
     load,
     read_json,
     save_bert,
     sentence_transformer,
-    write_lines,
+    write_texts,
 )
 from tests.support.shorthand import (
     approx,
@@ -190,14 +188,6 @@ def test_encoder_decoders_are_refused(copy):
         load(copy)
 
 
-def write_texts(path, count):
-    choose = random.Random(0)
-    drawn = (choose.choices(WORDS, k=choose.randint(1, 12)) for _ in range(count))
-    texts = [*map(" ".join, drawn)]
-    write_lines(path, texts)
-    return texts
-
-
 def test_flags_and_the_json_object(bert, tmp_path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
@@ -337,3 +327,5 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, normalize
         encoder.encode(texts, dim=8, **int8)
     with config_error("dim 33"):
         encoder.encode(texts, dim=33)
+    with config_error("batch_tokens = 0: "):
+        encoder.encode(texts, batch_tokens=0)

@@ -173,11 +173,12 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 @table(
     r"""
     header, expected
-    'license: mit\nbase_model: a/b' | ['mit', 'a/b', []]
+    'license: mit\nbase_model: a/b' | {'license': 'mit', 'base_model': 'a/b', 'language': None}
     # lists, as the Hub writes them
-    'license: [mit, gpl]\nbase_model: [a/b, c/d]\nlanguage: [en]' | [['mit', 'gpl'], ['a/b', 'c/d'], ['en']]
+    'license: [mit, gpl]\nlanguage: [en]' | {'license': ['mit', 'gpl'], 'language': ['en']}
+    'license: other\nlicense_name: own\nlicense_link: LICENSE' | {'license_name': 'own', 'license_link': 'LICENSE'}
     # invalid YAML
-    'license: [' | ['unknown', None, []]
+    'license: [' | {'license': 'unknown', 'license_name': None}
     """,
 )
 def test_a_new_card_has_the_metadata_of_the_source(tmp_path, header, expected):
@@ -185,11 +186,7 @@ def test_a_new_card_has_the_metadata_of_the_source(tmp_path, header, expected):
     head = exported_card_head("x", 32, tags=[], source=tmp_path / "README.md")
     (tmp_path / "x.md").write_text(head)
     found = metadata_load(tmp_path / "x.md")
-    assert [
-        found["license"],
-        found.get("base_model"),
-        found.get("language", []),
-    ] == expected
+    assert {name: found.get(name) for name in expected} == expected
 
 
 @table(

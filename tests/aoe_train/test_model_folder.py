@@ -120,21 +120,27 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 # Folders of sentence-transformers
 
 
-def write_modules(folder, *kinds, pooling=None):
-    """Write modules.json, with the transformer in the folder itself."""
+def list_modules(folder, kinds):
+    """Write modules.json, with the modules' kinds by path."""
     models = "sentence_transformers.models."
     listed = [
         {
-            "idx": n,
-            "name": str(n),
-            "path": f"{n}_m" if n else "",
+            "idx": number,
+            "name": str(number),
+            "path": path,
             "type": kind if "." in kind else models + kind,
         }
-        for n, kind in enumerate(kinds)
+        for number, (path, kind) in enumerate(kinds.items())
     ]
     (folder / "modules.json").write_text(json.dumps(listed))
-    for entry in listed[1:]:
-        edit(folder / entry["path"] / "config.json")
+
+
+def write_modules(folder, *kinds, pooling=None):
+    """Write modules.json, with the transformer in the folder itself, and the others' settings."""
+    paths = ["", *(f"{number}_m" for number in range(1, len(kinds)))]
+    list_modules(folder, dict(zip(paths, kinds, strict=True)))
+    for path in paths[1:]:
+        edit(folder / path / "config.json")
     if len(kinds) > 1:
         edit(
             folder / "1_m/config.json", **pooling or {"pooling_mode_mean_tokens": True}

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.packing import attention, sequences
-from aoe_train.model.packing.packed_run import register, use_fast_layers
+from aoe_train.model.packing.sequences import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective

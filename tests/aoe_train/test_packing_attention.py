@@ -13,8 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.testing import assert_close
 
 from aoe_train.model.packing import attention, sequences
-from aoe_train.model.packing.attention import packed_attention
-from aoe_train.model.packing.flash import flash, has_flash
+from aoe_train.model.packing.attention import flash, has_flash, packed_attention
 from aoe_train.model.packing.sequences import Sequences, best_cuts
 from tests.support.shorthand import parametrize, table
 
@@ -189,7 +188,7 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
-    monkeypatch.setattr("aoe_train.model.packing.flash.flash", full)
+    monkeypatch.setattr("aoe_train.model.packing.attention.flash", full)
     gpu = torch.device("cuda")
     with pytest.raises(torch.OutOfMemoryError):
         has_flash(gpu)

@@ -14,7 +14,7 @@ from aoe_train.model.packing.layers import (
     train_all_rows,
     train_used_rows,
 )
-from aoe_train.model.packing.packed_run import use_fast_layers
+from aoe_train.model.packing.sequences import use_fast_layers
 from tests.support.shorthand import approx, parametrize, table
 
 

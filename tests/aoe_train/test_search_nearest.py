@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.random import default_rng
 
 from aoe_train import open_index, search_every
-from aoe_train.model.hybrid import fused
+from aoe_train.model.collection import fused
 from aoe_train.model.quantization import Int8Vectors, quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching.build_index import measured_recall

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.device import upload_batch
 from aoe_train.model.packing import attention, sequences
-from aoe_train.model.packing.packed_run import register, use_fast_layers
+from aoe_train.model.packing.sequences import register, use_fast_layers
 from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.training_rows import TeacherOutputs

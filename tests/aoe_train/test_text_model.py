@@ -24,12 +24,11 @@ from transformers import (
 )
 
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
-from aoe_train.model.batch_runner import BatchRunner
-from aoe_train.model.encoder_settings import resolved
-from aoe_train.model.memory import batches
-from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
+from aoe_train.model.batch_runner import BatchRunner, batches
+from aoe_train.model.encoder_settings import apply_settings
+from aoe_train.model.packing.sequences import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
-from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.test_no_waiting import SIZES
@@ -111,7 +110,7 @@ def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     # Which has a position bias of its own.
     assert can_pack(backbone) == (name != "mpnet")
-    longest = resolved(EncoderSettings(), backbone).max_length or 0
+    longest = apply_settings(EncoderSettings(), backbone).max_length or 0
     batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, min(longest, 80)])
     alone = TextModel(backbone, "avg", packed=False)
     parts = batch[0].split(batch[1].tolist())

@@ -16,15 +16,15 @@ from transformers import (
 )
 
 from aoe_train.data.column_prompts import column_prompts
-from aoe_train.model.tokens import tokenised as tokens
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model import tokenised as tokens
+from aoe_train.model.tokenised import TokenStore
+from aoe_train.model.tokenizer import (
     holds_prompt,
     prompt_tokens,
     raw_tokenizer,
     special_tokens_of,
     with_prompt,
 )
-from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import (
     EncoderSettings,
@@ -144,12 +144,17 @@ def test_prompt_tokens_are_a_prefix(words, text, maker):
     raw = raw_tokenizer(maker())
     if "{text}" in words:
         return
-    found = prompt_tokens(raw, words)
-    joined = raw.encode(words + text, add_special_tokens=False).ids
-    lead = found.shared(joined)
-    assert joined[:lead] == found.ids[:lead]
-    assert lead in (len(found.ids), len(joined)) or joined[lead] != found.ids[lead]
-    assert found.special == special_tokens_of(raw)
+    special = special_tokens_of(raw)
+    found = prompt_tokens(raw, words, 100)
+    assert found.special == special
+    ids = raw.encode(words + text, add_special_tokens=False).ids
+    assert found.cut(ids, 100) == ([*special.before, *ids, *special.after], False)
+    # Of the text no token is left, but each of the prompt's that it also has before a text.
+    counts = range(len(found.ids) + 1)
+    shared = max(count for count in counts if found.ids[:count] == ids[:count])
+    room = len(special.before) + shared + len(special.after)
+    cut = [*special.before, *ids[:shared], *special.after]
+    assert found.cut(ids, room) == (cut, len(ids) > shared)
 
 
 def test_too_long_prompt_is_refused():

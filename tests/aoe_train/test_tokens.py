@@ -2,15 +2,13 @@
 
 from itertools import pairwise
 from operator import attrgetter
-from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from aoe_train.model.tokens.special_tokens import PromptTokens, SpecialTokens
-from aoe_train.model.tokens.tokenised import TokenStore, _Cut, _tokenise
+from aoe_train.model.tokenised import TokenStore
 from tests import forked
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 from tests.support.shorthand import (
@@ -99,18 +97,6 @@ def test_a_large_vocabulary_needs_wider_numbers(bert):
     assert store.batch([0])["input_ids"].tolist() == expected
 
 
-def test_a_large_id_of_a_small_vocabulary():
-    class Sparse:
-        """A tokenizer of one token with a large id."""
-
-        def encode_batch_fast(self, texts, **_):
-            return [SimpleNamespace(ids=[70_000]) for _ in texts]
-
-    cut = _Cut(PromptTokens("", [], SpecialTokens([], [])), 8)
-    store = _tokenise(["a"], np.zeros(1, np.int64), Sparse(), [cut], None)
-    assert store.batch([0])["input_ids"].tolist() == [70_000]
-
-
 def test_texts_without_tokens(encoder, bert, tmp_path):
     assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
     store = tokens(encoder, [], max_length=8)
@@ -179,7 +165,6 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     for (more,) in values("""
             {'max_length': 8}
             {'prompts': 'a '}
-            {'prompts': 'a ', 'include_prompt': False}
             {'prompts': ['a ', '', '', '', '']}
             {'prompts': ['', 'a ', '', '', '']}
             """):
@@ -187,7 +172,7 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     # Transformers keeps this setting.
     encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)
     tokens(encoder, TEXTS, **how)
-    assert len(list(tmp_path.iterdir())) == 11
+    assert len(list(tmp_path.iterdir())) == 10
 
 
 @parametrize("caches", [False, True])

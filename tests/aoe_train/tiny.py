@@ -157,11 +157,13 @@ def write_rows(path, rows):
     return write_lines(path, map(json.dumps, rows))
 
 
-def write_texts(path):
-    """Ninety lines of some of WORDS."""
+def write_texts(path, count):
+    """Write and return lines of some of WORDS."""
     choose = random.Random(0)
-    drawn = (choose.choices(WORDS, k=choose.randint(1, 9)) for _ in range(90))
-    return write_lines(path, map(" ".join, drawn))
+    drawn = (choose.choices(WORDS, k=choose.randint(1, 12)) for _ in range(count))
+    texts = [*map(" ".join, drawn)]
+    write_lines(path, texts)
+    return texts
 
 
 def wordpiece(max_length=64):

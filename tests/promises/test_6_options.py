@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aoe_train.data.defaults import BATCH_SIZE
-from aoe_train.model.hybrid import WEIGHTS
+from aoe_train.model.collection import WEIGHTS
 from pairkit.base.cli.options import Parameter, documentation, parameters
 from tests.conftest import command_line
 

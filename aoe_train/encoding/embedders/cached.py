@@ -19,6 +19,8 @@ from aoe_train.encoding.embedders.embedder import (
     FunctionEmbedder,
     LocalEmbedder,
     in_batches,
+    load_encoder,
+    refuse_options,
 )
 from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.progress import Listener, Progress
@@ -212,8 +214,6 @@ def open_model(
     say: Callable[[str], None] = say,
 ) -> Embedder:
     """Open a model; `CachedEmbedder` adds a cache."""
-    from aoe_train.encoding.encode_workers import load_encoder, refuse_options
-
     if not isinstance(model, str | Path):
         refuse_options(
             "a loaded model",

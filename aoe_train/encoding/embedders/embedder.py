@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,10 +22,9 @@ from aoe_train.model.quantization import (
 )
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import base_name
-from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
@@ -99,6 +99,8 @@ def count_tokens(
     if encoder is not None:
         words = encoder.settings.named_prompts.chosen(prompt=prompt)
         return encoder.tokens(texts, words).lengths
+    from pairkit.similarity.terms import terms  # imports polars
+
     counts = [len(terms(text)) for text in texts]
     return np.maximum(np.array(counts, np.int64), 1)
 
@@ -137,6 +139,39 @@ class LocalEmbedder:
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim)."""
         return self._encoder.encode(texts, prompt=prompt)
+
+
+def load_encoder(
+    model: str | Path,
+    precision: str | None,
+    say: Callable[[str], None],
+    *,
+    device: str | None = None,
+    layers: int | None = None,
+) -> Encoder:
+    """An encoder for inference; if another precision is faster, that is reported."""
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.precision import slow_precision
+    from aoe_train.settings.train_settings import named_precision
+
+    checked = named_precision(precision)
+    encoder = Encoder.load(
+        model, device=device, precision=checked, inference_only=True, layers=layers
+    )
+    slow = slow_precision(checked, encoder.device)
+    if slow:
+        say(slow)
+    return encoder
+
+
+def refuse_options(subject: str, **options: object) -> None:
+    """Refuse options that have no effect on a `subject`, such as a model that is loaded already."""
+    for name, value in options.items():
+        if value not in (None, "auto"):
+            flag = name.replace("_", "-")
+            raise ConfigError(
+                f"--{flag} {value}: can't be set for {subject}; leave it out"
+            )
 
 
 def local_encoder(embedder: Embedder) -> Encoder | None:

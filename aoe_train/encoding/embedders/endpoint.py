@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 
 import numpy as np
@@ -11,6 +9,7 @@ from numpy import ndarray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
+from aoe_train.model.model_folder import digest_of
 from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
 from pairkit.base.errors import (
     AuthError,
@@ -61,8 +60,7 @@ class EndpointEmbedder:
         # Checks whether the key may be sent to this address.
         Channel(self._connection, os.environ)
         self._where = f"{model} at {address.url}"
-        identity = json.dumps([f"{address.url}/", model])
-        self.identity = hashlib.sha256(identity.encode()).hexdigest()
+        self.identity = digest_of([f"{address.url}/", model])
         self._dim: int | None = None
 
     def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:

@@ -158,13 +158,19 @@ def is_causal(backbone: PreTrainedModel) -> bool:
     return any(getattr(module, "is_causal", False) for module in backbone.modules())
 
 
+@torch.no_grad()
 def make_bidirectional(backbone: PreTrainedModel) -> None:
     """Let every token of a decoder attend to the whole text, in place; the saved configuration records it."""
     backbone.config.is_causal = False  # transformers builds attention masks from it
     for module in backbone.modules():
         if hasattr(module, "is_causal"):
             setattr(module, "is_causal", False)  # noqa: B010 - a flag that nn.Module doesn't declare
-    if not _attends_to_later_tokens(backbone):
+    # The first token's output must depend on the second token.
+    ids = torch.tensor([[1, 2], [1, 3]], device=backbone.device)
+    with evaluation_mode(backbone):
+        output = backbone(input_ids=ids, attention_mask=torch.ones_like(ids))
+    first, second = output.last_hidden_state[:, 0]
+    if torch.equal(first, second):
         raise ConfigError(
             f"{type(backbone).__name__} can't attend in both directions: transformers' code for it always"
             " masks later tokens; set bidirectional=false, or use another backbone"
@@ -182,16 +188,6 @@ def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
         for name, module in backbone.named_modules()
         if isinstance(module, BaseTunerLayer)
     }
-
-
-@torch.no_grad()
-def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
-    """Whether the first token's output depends on the second token."""
-    ids = torch.tensor([[1, 2], [1, 3]], device=backbone.device)
-    with evaluation_mode(backbone):
-        output = backbone(input_ids=ids, attention_mask=torch.ones_like(ids))
-    first, second = output.last_hidden_state[:, 0]
-    return not torch.equal(first, second)
 
 
 def keep_layers(backbone: Any, count: int) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
 from aoe_train.model.folder_checks import (
@@ -42,13 +42,6 @@ _ENCODERS = {
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _IGNORED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # weights in other formats
-
-
-class LoadedBackbone(NamedTuple):
-    """A backbone with its tokenizer."""
-
-    backbone: Any  # a model of transformers, a `PackedBert` or a `StaticTable`
-    tokenizer: PreTrainedTokenizerFast
 
 
 def check_pin(
@@ -93,8 +86,14 @@ def _check_has_files(folder: Path, *names: str) -> None:
         )
 
 
-def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
-    """The folder of a model; downloads a Hub id first."""
+def find_folder(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Path:
+    """The folder of a model; downloads a Hub id first, which needs a pinned commit to run its code."""
+    check_pin(source, revision, trust_remote_code=trust_remote_code)
     if str(source) in PACKAGED:
         return PACKAGED[str(source)].folder()
     if Path(source).is_dir():
@@ -146,14 +145,13 @@ def load_backbone(
     quantization: Any,
     layers: int | None,
     inference_only: bool,
-) -> LoadedBackbone:
-    """Load a model and its tokenizer."""
+) -> tuple[Any, PreTrainedTokenizerFast]:
+    """Load a model of transformers, a `PackedBert` or a `StaticTable`, with its tokenizer."""
     from aoe_train.model.backbones.packed_bert import read_bert
     from aoe_train.model.backbones.static import is_static, read_static
 
     if is_static(folder):
-        table, static_tokenizer = read_static(folder, dtype)
-        return LoadedBackbone(table, static_tokenizer)
+        return read_static(folder, dtype)
     modules = read_modules(folder)
     if modules:  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
@@ -173,16 +171,15 @@ def load_backbone(
             bert = read_bert(folder, dtype) if inference_only else None
             tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
             if bert is not None:
-                return LoadedBackbone(bert, tokenizer)
+                return bert, tokenizer
             backbone, reports = _load_network(folder, base, layers, options)
     except Exception as error:  # libraries raise anything for damaged files
         raise _explained(folder, error) from error
     for part, loading_info in reports.items():
         _check_weights(part, backbone, loading_info)
-    # A T5 loads two copies of its embeddings.
-    if type(backbone).__name__ in _ENCODERS.values():
+    if type(backbone).__name__ in _ENCODERS.values():  # loads two copies of these
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
-    return LoadedBackbone(backbone, tokenizer)
+    return backbone, tokenizer
 
 
 def _load_network(
@@ -236,13 +233,11 @@ def outline(folder: Path) -> Any:
         config = transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=False
         )
-        encoder = _ENCODERS.get(config.model_type)
+        kind = model_class(folder)
         with quietly(), torch.device("meta"):
-            if encoder is not None:
-                return getattr(transformers, encoder)(config)
-            return transformers.AutoModel.from_config(  # type: ignore[no-untyped-call]
-                config, trust_remote_code=False
-            )
+            if kind is not transformers.AutoModel:
+                return kind(config)
+            return kind.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     # transformers and torch can raise any exception for invalid settings.
     except Exception as error:
         raise _explained(folder, error) from error
@@ -270,8 +265,7 @@ def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
     if not name:
         raise DataError("has no base_model_name_or_path", path=folder / ADAPTERS_FILE)
     try:
-        check_pin(name, revision, trust_remote_code=trust_remote_code)
-        base = find_folder(name, revision=revision)
+        base = find_folder(name, revision=revision, trust_remote_code=trust_remote_code)
         _check_model(base)
     except (ConfigError, RemoteError) as error:
         raise type(error)(

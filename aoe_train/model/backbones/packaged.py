@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from aoe_train.model.model_folder import cache_dir
 from pairkit.base.cli.terminal import say
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError
 from pairkit.base.extras import needed_for
-from pairkit.base.printable import one_line
 from pairkit.base.system.files import sha256, whole_folder
 from pairkit.base.system.folders import try_lock_folder
 
@@ -65,33 +63,23 @@ def quietly() -> Iterator[None]:
 
 
 def _convert(source: Path, folder: Path) -> None:
+    """Write the model in the checked GGUF file `source` as a folder of transformers."""
     with needed_for(f"reading {source.name}"):
         import gguf  # noqa: F401 - transformers needs it to read the file
     import torch
     from safetensors.torch import save_file
+    from tokenizers import pre_tokenizers
     from transformers import AutoModel, AutoTokenizer
 
-    try:
-        with quietly():
-            tokenizer = AutoTokenizer.from_pretrained(
-                source.parent, gguf_file=source.name
-            )
-            backbone, report = AutoModel.from_pretrained(
-                source.parent,
-                gguf_file=source.name,
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
-    except Exception as error:  # gguf and transformers raise anything for invalid files
-        cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
-        raise DataError(
-            f"not readable as a LLaMA in GGUF ({cause})", path=source
-        ) from error
-    if report["missing_keys"]:
-        raise DataError(
-            f"lacks weights, such as {min(report['missing_keys'])}", path=source
+    with quietly():
+        tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+        backbone = AutoModel.from_pretrained(
+            source.parent, gguf_file=source.name, dtype=torch.float32
         )
-    _split_digits(tokenizer.backend_tokenizer)
+    # SmolLM2 makes each digit a token, but transformers reads all GGUF tokenizers as GPT-2's.
+    raw = tokenizer.backend_tokenizer
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    raw.pre_tokenizer = pre_tokenizers.Sequence([digits, raw.pre_tokenizer])
     tokenizer.model_max_length = backbone.config.max_position_embeddings
     tokenizer.save_pretrained(folder)
     del backbone.config.quantization_config  # the saved weights are not quantized
@@ -99,14 +87,6 @@ def _convert(source: Path, folder: Path) -> None:
     save_file(
         backbone.state_dict(), folder / "model.safetensors", metadata={"format": "pt"}
     )
-
-
-def _split_digits(raw: Any) -> None:
-    """Make each digit a token, as SmolLM2 does; transformers reads all GGUF tokenizers as GPT-2's."""
-    from tokenizers import pre_tokenizers
-
-    digits = pre_tokenizers.Digits(individual_digits=True)
-    raw.pre_tokenizer = pre_tokenizers.Sequence([digits, raw.pre_tokenizer])
 
 
 def smollm2_folder() -> Path:

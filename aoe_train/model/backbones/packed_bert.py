@@ -16,7 +16,12 @@ from torch.nn.functional import gelu
 
 from aoe_train.model.folder_checks import ADAPTERS_FILE, read_object
 from aoe_train.model.packing.attention import packed_attention
-from aoe_train.model.precision import LEAST_OF_GELU, in_cache, of_one_input
+from aoe_train.model.precision import (
+    LEAST_OF_GELU,
+    TOKENS_IN_CACHE,
+    Int8Linear,
+    to_codes,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -80,8 +85,13 @@ class _SelfAttention(nn.Module):
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         size = x.shape[-1] // self.num_heads
         by_head = (*x.shape[:-1], -1, size)
-        outputs = of_one_input((self.query, self.key, self.value), x)
-        query, key, value = (output.view(by_head).transpose(1, 2) for output in outputs)
+        shared: Any = x
+        if isinstance(self.query, Int8Linear):
+            shared = to_codes(x)
+        query, key, value = (
+            layer(shared).view(by_head).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
         attended, _ = packed_attention(
             self, query, key, value, None, packed=packed, scaling=size**-0.5
         )
@@ -113,9 +123,11 @@ class _Layer(nn.Module):
     def forward(self, x: Tensor, packed: Sequences) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, packed), x)
         up = self.intermediate["dense"]
-        parts = in_cache(up, x)
-        outputs: list[Tensor] = [self.output(gelu(up(part)), part) for part in parts]
-        return torch.cat(outputs, dim=1) if len(outputs) > 1 else outputs[0]
+        if not isinstance(up, Int8Linear):
+            return self.output(gelu(up(x)), x)  # type: ignore[no-any-return]
+        # In int8, memory traffic would dominate.
+        parts = torch.split(x, TOKENS_IN_CACHE, dim=1)
+        return torch.cat([self.output(gelu(up(part)), part) for part in parts], dim=1)
 
 
 class PackedBert(nn.Module):

@@ -21,6 +21,7 @@ from aoe_train.model.folder_checks import (
     check_settings,
     panics_as_errors,
     read_modules,
+    read_weights,
 )
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError, DataError
@@ -125,13 +126,7 @@ def refuse_static(backbone: Any, action: str) -> None:
 
 def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     """One row per token. In Model2Vec's files tokens may share rows, and have weights."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        stored = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise _damaged(path, f"no weights ({error})") from error
+    stored = read_weights(path)
     table = stored.get("embedding.weight", stored.get("embeddings"))
     if table is None or table.ndim != 2:
         raise _damaged(path, "contains no table of token vectors")

@@ -3,8 +3,8 @@
 All texts of a batch form one row of tokens, so linear layers, norms and activations compute no padding; only
 attention needs the boundaries of texts.
 
-Modules: `sequences` (text boundaries), `attention`, `flash` (torch's FlashAttention), `layers` (fast linear
-layers and dropout for CPUs, embeddings that train only used rows) and `packed_run` (calls a backbone).
+Modules: `sequences` (text boundaries; calls a backbone), `attention` (also torch's FlashAttention) and `layers`
+(fast linear layers and dropout for CPUs, embeddings that train only used rows).
 """
 
 import os

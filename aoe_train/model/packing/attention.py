@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
@@ -10,15 +11,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aoe_train.model.device import uncompiled
-from aoe_train.model.packing.flash import flash, is_for_flash
 from aoe_train.model.packing.layers import draw_seed, keep_mask
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
-    from aoe_train.model.packing.flash import Heads, KeyHeads
     from aoe_train.model.packing.sequences import Bucket, Sequences
 
+    Heads = Float[Tensor, "token head dim"]
+    KeyHeads = Float[Tensor, "token kv dim"]
 
 NAME = "aoe_packed"
 # Distance, as a logarithm, of a row's sum of exponentials from overflow: values are multiplied by it.
@@ -27,6 +28,11 @@ _OVERFLOW_MARGIN = 8.0
 _TORCH_FASTER_FROM = 96
 # Features of some models' attention: capped scores, sinks, position biases.
 _UNSUPPORTED = ("softcap", "s_aux", "position_bias")
+# What torch's FlashAttention supports.
+_FLASH_DTYPES = (torch.float16, torch.bfloat16)
+_MAX_HEAD_DIM = 256
+_MULTIPLE = 8  # of head sizes
+_MIN_CAPABILITY = (8, 0)  # Ampere
 
 
 class Options(NamedTuple):
@@ -85,20 +91,17 @@ def _by_lengths(
     if groups > 1:
         key = key.repeat_interleave(groups, 1)
         value = value.repeat_interleave(groups, 1)
-    attend = _by_bucket if _is_for_torch(query, packed) else _Attention.apply
-    return cast("Tensor", attend(query, key, value, packed, options))
-
-
-def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
-    """Whether to use torch's attention."""
-    if query.device.type != "cpu":
-        return True
-    if query.dtype == torch.float16:  # it can't hold sums of exponentials
-        return True
-    is_long = packed.lengths[0] >= _TORCH_FASTER_FROM
-    return (
-        is_long and query.dtype == torch.float32 and torch.is_inference_mode_enabled()
+    use_torch = (
+        query.device.type != "cpu"
+        or query.dtype == torch.float16  # it can't hold sums of exponentials
+        or (
+            query.dtype == torch.float32
+            and packed.lengths[0] >= _TORCH_FASTER_FROM
+            and torch.is_inference_mode_enabled()
+        )
     )
+    attend = _by_bucket if use_torch else _Attention.apply
+    return cast("Tensor", attend(query, key, value, packed, options))
 
 
 def _by_bucket(
@@ -172,7 +175,8 @@ class _Attention(torch.autograd.Function):
         query, key, value, out, *normalisers = ctx.saved_tensors
         packed, options, seed = ctx.meta
         gradient = gradients[0].to(query.dtype)
-        deltas = (gradient * out).sum(-1, keepdim=True, dtype=_sum_dtype(out))
+        dtype = torch.promote_types(out.dtype, torch.float32)  # sums need it
+        deltas = (gradient * out).sum(-1, keepdim=True, dtype=dtype)
         to_query, to_key, to_value = (
             torch.empty_like(part, memory_format=torch.contiguous_format)
             for part in (query, key, value)
@@ -199,7 +203,8 @@ class _Attention(torch.autograd.Function):
 
 
 def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Unnormalised weights, their sum per row, and the logarithm of the normaliser."""
+    """Unnormalised weights, their sum per row, and the logarithm of the normaliser (at least float32)."""
+    dtype = torch.promote_types(scores.dtype, torch.float32)
     # Scores are usually too small to overflow; subtracting each row's maximum takes two slow passes.
     overflow = math.log(torch.finfo(scores.dtype).max)
     safe = overflow - math.log(scores.shape[-1]) - _OVERFLOW_MARGIN
@@ -207,16 +212,11 @@ def _exponentials(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         weights = scores.exp()
         total = weights.sum(-1, keepdim=True)
         if total.min() >= math.exp(-safe):
-            return weights, total, total.to(_sum_dtype(total)).log()
+            return weights, total, total.to(dtype).log()
     top = scores.amax(-1, keepdim=True)
     weights = scores.sub_(top).exp_()
     total = weights.sum(-1, keepdim=True)
-    return weights, total, total.to(_sum_dtype(total)).log().add_(top)
-
-
-def _sum_dtype(values: Tensor) -> torch.dtype:
-    """At least float32, which sums over a row need."""
-    return torch.promote_types(values.dtype, torch.float32)
+    return weights, total, total.to(dtype).log().add_(top)
 
 
 def _scores(
@@ -231,6 +231,65 @@ def _scores(
     if bias is not None:
         scores.view(bucket.size, -1, *scores.shape[1:]).add_(bias)
     return scores
+
+
+def is_for_flash(query: Heads) -> bool:
+    """Whether the kernels support this type and head size."""
+    dim = query.shape[-1]
+    return (
+        query.dtype in _FLASH_DTYPES and dim <= _MAX_HEAD_DIM and dim % _MULTIPLE == 0
+    )
+
+
+@cache
+def has_flash(device: torch.device) -> bool:
+    """Whether the kernels work on a device: tries a tiny product, as torch's operator is not public."""
+    if (
+        device.type != "cuda"
+        or torch.cuda.get_device_capability(device) < _MIN_CAPABILITY
+    ):
+        return False
+    query = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
+    bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)
+    try:
+        flash(query, query, query, bounds, 1, 1.0, 0.0, False, None)  # noqa: FBT003 - not causal
+    except torch.OutOfMemoryError:
+        raise
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return False
+    return True
+
+
+def flash(
+    query: Heads,
+    key: KeyHeads,
+    value: KeyHeads,
+    bounds: Int[Tensor, " bound"],
+    longest: int,
+    scaling: float,
+    dropout: float,
+    causal: bool,
+    window: int | None,
+) -> Heads:
+    """Attention within each sequence, from one bound to the next; `kv` divides `head`."""
+    sides = {} if window is None else {"window_size_left": window - 1}
+    if window is not None and not causal:
+        sides["window_size_right"] = window - 1
+    outputs = torch.ops.aten._flash_attention_forward(
+        query,
+        key,
+        value,
+        bounds,
+        bounds,
+        longest,
+        longest,
+        dropout,
+        causal,
+        False,  # noqa: FBT003 - positional in C++: return no debug mask
+        scale=scaling,
+        **sides,
+    )
+    return outputs[0]  # type: ignore[no-any-return]
 
 
 def register() -> None:

@@ -81,19 +81,14 @@ def _is_intel() -> bool:
     return "GenuineIntel" in vendor
 
 
-def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A linear layer by oneDNN."""
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(
-        x, weight, bias, "none", [], ""
-    )
-    return product
-
-
 def _backward_product(left: Tensor, right: Tensor) -> Tensor:
     """The product of two matrices; oneDNN copies `left` first if it is transposed."""
-    if _onednn_types()[left.dtype]:
-        return _by_onednn(left, right.t())
-    return torch.mm(left, right)
+    if not _onednn_types()[left.dtype]:
+        return torch.mm(left, right)
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(
+        left, right.t(), None, "none", [], ""
+    )
+    return product
 
 
 class _Linear(torch.autograd.Function):
@@ -110,7 +105,9 @@ class _Linear(torch.autograd.Function):
         ctx.save_for_backward(rows, cast_weight)
         if bias is not None:
             bias = bias.to(dtype)
-        result = _by_onednn(rows, cast_weight, bias)
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(
+            rows, cast_weight, bias, "none", [], ""
+        )
         return result.view(*x.shape[:-1], -1)
 
     @staticmethod
@@ -133,17 +130,14 @@ class _Linear(torch.autograd.Function):
         return to_x, to_weight, to_bias, None
 
 
-def _is_eager_on_cpu(values: Tensor) -> bool:
-    """Whether the layers here are faster: on a CPU and not under torch.compile, which can't fuse them."""
-    return values.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
 class FastLinear(nn.Linear):
     """`nn.Linear`, by oneDNN where that is faster; under autocast in autocast's type, as in torch."""
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
         """Apply the layer; torch computes it elsewhere and for other types."""
-        if not _is_eager_on_cpu(input) or not torch.backends.mkldnn.enabled:
+        # torch.compile can't fuse oneDNN's products.
+        is_fast = input.device.type == "cpu" and not torch.compiler.is_compiling()
+        if not is_fast or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         dtype = self.weight.dtype
         if torch.is_autocast_enabled("cpu"):
@@ -175,7 +169,8 @@ class FastDropout(nn.Dropout):
         """Apply dropout; torch computes it on other devices than a CPU."""
         if not self.training or self.p == 0:
             return input
-        if not _is_eager_on_cpu(input) or self.p >= 1 or self.inplace:
+        is_fast = input.device.type == "cpu" and not torch.compiler.is_compiling()
+        if not is_fast or self.p >= 1 or self.inplace:
             return super().forward(input)
         return cast("Tensor", _Dropout.apply(input, self.p))  # type: ignore[no-untyped-call]
 

@@ -18,7 +18,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aoe_train.encoding.embedders.embedder import Embedder, cut_to
-from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.ranking import checked_query
@@ -42,6 +41,7 @@ from pairkit.base.system.http_server import (
     json_body,
     listening_socket,
 )
+from pairkit.base.system.machine import share_memory_among_threads
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _SCHEME = b"bearer "

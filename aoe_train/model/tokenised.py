@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,9 +18,9 @@ import torch
 from numpy import ndarray
 
 from aoe_train.model.folder_checks import panics_as_errors
-from aoe_train.model.tokens.special_tokens import (
+from aoe_train.model.model_folder import add_texts
+from aoe_train.model.tokenizer import (
     PromptTokens,
-    SpecialTokens,
     prompt_tokens,
     raw_tokenizer,
 )
@@ -42,10 +42,11 @@ UNLIMITED = 1 << 30
 # The tokenizer divides the texts of a call among its threads.
 _TEXTS_PER_CALL = 4096
 # Files of a cached store.
-_ARRAYS = ("ids", "ends", "prompt_lengths")
+_IDS = "ids.npy"
+_ENDS = "ends.npy"
 _TRUNCATED = "truncated.npy"
 # Increment it when the same texts and settings result in other arrays.
-_CACHE_VERSION = "6"
+_CACHE_VERSION = "7"
 # Characters to read per token that is kept: at first, and while they are too few;
 # then the whole text is read. Most tokens have 1 to 6.
 _CHARACTERS = (16, 128, 1024)
@@ -74,8 +75,8 @@ class TokenStore:
 
     ids: ndarray  # (token,)
     ends: ndarray  # (text + 1,), the first of which is 0
-    prompt_lengths: ndarray  # (text,)
     truncated: int
+    prompt_lengths: ndarray | None = None  # (text,), tokens that pooling leaves out
 
     @classmethod
     def build(
@@ -93,34 +94,32 @@ class TokenStore:
         """Tokenise `texts`, or load them from the cache."""
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
-        tokenised = [prompt_tokens(raw, words) for words in distinct]
-        cuts = [_Cut(prompt, max_length) for prompt in tokenised]
-        left_out = [0] * len(cuts)
+        tokenised = [prompt_tokens(raw, words, max_length) for words in distinct]
+        left_out: list[int] = []
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
-            left_out = [cut.prompt_length(end_tokens) for cut in cuts]
+            left_out = [prompt.length(end_tokens) for prompt in tokenised]
 
         folder = None
         store = None
         if cache_dir is not None:
-            how = (
-                raw.to_str(),
-                raw.encode_special_tokens,
-                max_length,
-                left_out,
-                distinct,
-            )
+            how = (raw.to_str(), raw.encode_special_tokens, max_length, distinct)
             folder = cache_dir / _key(texts, numbers, *how)
             store = _load(folder)
         if store is None:
-            store = _tokenise(texts, numbers, raw, cuts, progress)
-            lengths = np.array(left_out, np.int32)[numbers]
-            store = replace(store, prompt_lengths=lengths)
+            store = _tokenise(texts, numbers, raw, tokenised, max_length, progress)
             if folder is not None:
                 _save(store, folder)
                 store = _load(folder) or store
-        if not empty:
-            store.refuse_empty(texts)
+        without_tokens = np.flatnonzero(store.lengths == 0)
+        if len(without_tokens) and not empty:
+            raise DataError(
+                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
+                f" adds none; drop its rows ({len(without_tokens)} such texts)"
+            )
+        if any(left_out):
+            lengths = np.array(left_out, np.int32)[numbers]
+            return replace(store, prompt_lengths=lengths)
         return store
 
     def __len__(self) -> int:
@@ -131,28 +130,15 @@ class TokenStore:
         """int64 (text,): tokens of each text."""
         return np.diff(self.ends)
 
-    def refuse_empty(self, texts: Sequence[str]) -> None:
-        """Raise DataError if one of the `texts` of this store has no tokens."""
-        without_tokens = np.flatnonzero(self.lengths == 0)
-        if len(without_tokens):
-            raise DataError(
-                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
-                f" adds none; drop its rows ({len(without_tokens)} such texts)"
-            )
-
     def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
         texts = np.asarray(texts, dtype=np.int64)
         lengths = self.lengths[texts]
         ids = self.ids[ranges(self.ends[texts], lengths)].astype(np.int64)
         batch = TokenBatch(input_ids=torch.from_numpy(ids), lengths=lengths)
-        if self._has_prompt_lengths:
+        if self.prompt_lengths is not None:
             batch["prompt_lengths"] = self.prompt_lengths[texts]
         return batch
-
-    @cached_property
-    def _has_prompt_lengths(self) -> bool:
-        return bool(self.prompt_lengths.any())
 
 
 def ranges(starts: ndarray, counts: ndarray) -> ndarray:
@@ -163,41 +149,34 @@ def ranges(starts: ndarray, counts: ndarray) -> ndarray:
 
 
 def _encode_starts(
-    raw: Tokenizer, texts: list[str], needed: list[int | None]
+    raw: Tokenizer, texts: list[str], needed: int | None
 ) -> list[Encoding]:
     """Encode the start of each text, which contains the `needed` tokens; None encodes all of it."""
+    if needed is None:
+        return _encode(raw, texts)
+    for text in texts:
+        if len(text) > _CHARACTERS[0] * needed:
+            _refuse_surrogates(text)  # only its start is encoded
     encodings: dict[int, Encoding] = {}
     waiting = list(range(len(texts)))
     for characters in (*_CHARACTERS, None):
+        limit = None if characters is None else characters * needed
+        starts = [texts[index][:limit] for index in waiting]
+        encodings.update(zip(waiting, _encode(raw, starts), strict=True))
+        cut = [index for index in waiting if limit and len(texts[index]) > limit]
+        # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
+        waiting = [index for index in cut if len(encodings[index]) < 2 * needed]
         if not waiting:
             break
-        starts = []
-        cut = []
-        for index in waiting:
-            start = text = texts[index]
-            tokens = needed[index]
-            if characters is not None and tokens is not None:
-                start = text[: characters * tokens]
-            starts.append(start)
-            if len(start) < len(text):
-                cut.append(index)
-        encodings.update(zip(waiting, _encode(raw, starts), strict=True))
-        if characters == _CHARACTERS[0]:
-            _refuse_surrogates([texts[index] for index in cut])
-        # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
-        waiting = [
-            index for index in cut if len(encodings[index]) < 2 * (needed[index] or 0)
-        ]
     return [encodings[index] for index in range(len(texts))]
 
 
-def _refuse_surrogates(texts: list[str]) -> None:
+def _refuse_surrogates(text: str) -> None:
     """Report a text that can't be encoded as UTF-8."""
-    for text in texts:
-        if _SURROGATE.search(text):
-            raise DataError(
-                f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
-            )
+    if _SURROGATE.search(text):
+        raise DataError(
+            f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
+        )
 
 
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
@@ -205,74 +184,44 @@ def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
         with panics_as_errors(f"on a text, such as {texts[0][:60]!r}"):
             return raw.encode_batch_fast(texts, add_special_tokens=False)
     except TypeError:
-        _refuse_surrogates(texts)
+        for text in texts:
+            _refuse_surrogates(text)
         raise
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """Cuts the tokens of a prompt and a text, but never the prompt."""
-
-    prompt: PromptTokens
-    max_length: int
-
-    def __post_init__(self) -> None:
-        """Refuse a prompt that leaves no room for a text."""
-        special = self.prompt.special
-        around = SpecialTokens([*special.before, *self.prompt.ids], special.after)
-        around.text_limit(self.max_length)
-
-    def tokens(self, ids: list[int]) -> tuple[list[int], bool]:
-        """The tokens, and whether the text was truncated."""
-        special = self.prompt.special
-        shared = self.prompt.shared(ids)
-        before = [*special.before, *ids[:shared]]
-        text = ids[shared:]
-        limit = self.max_length - len(before) - len(special.after)
-        return [*before, *text[:limit], *special.after], len(text) > limit
-
-    @cached_property
-    def needed_tokens(self) -> int | None:
-        """The tokens of prompt and text that are computed; None for all."""
-        if self.max_length >= UNLIMITED:
-            return None
-        return max(_MIN_TOKENS, self.max_length + len(self.prompt.ids))
-
-    def prompt_length(self, end_tokens: Sequence[int]) -> int:
-        """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
-        if not self.prompt.text:
-            return 0
-        special = self.prompt.special
-        ids = [*special.before, *self.prompt.ids, *special.after]
-        return len(ids) - (ids[-1] in end_tokens)
 
 
 def _tokenise(
     texts: Sequence[str],
-    prompts: ndarray,
+    numbers: ndarray,
     raw: Tokenizer,
-    cuts: Sequence[_Cut],
+    prompts: Sequence[PromptTokens],
+    max_length: int,
     progress: Listener | None,
 ) -> TokenStore:
-    """The tokens of texts, each with the prompt of one of the `cuts`; pooling includes all tokens."""
+    """The tokens of texts, each with the prompt of its number."""
     total = len(texts)
+    needed = None
+    if max_length < UNLIMITED:
+        longest_prompt = max(len(prompt.ids) for prompt in prompts)
+        needed = max(_MIN_TOKENS, max_length + longest_prompt)
     ids: list[ndarray] = [np.empty(0, np.uint16)]
     lengths = [np.zeros(1, np.int64)]
     truncated = 0
     for first in range(0, total, _TEXTS_PER_CALL):
         block = slice(first, first + _TEXTS_PER_CALL)
-        block_cuts = [cuts[number] for number in prompts[block].tolist()]
-        pairs = zip(block_cuts, texts[block], strict=True)
-        joined = [cut.prompt.text + text for cut, text in pairs]
-        needed = [cut.needed_tokens for cut in block_cuts]
+        prompt_of = [prompts[number] for number in numbers[block].tolist()]
+        pairs = zip(prompt_of, texts[block], strict=True)
+        joined = [prompt.text + text for prompt, text in pairs]
         by_text: list[list[int]] = []
         encodings = _encode_starts(raw, joined, needed)
-        for cut, encoding in zip(block_cuts, encodings, strict=True):
-            tokens, is_truncated = cut.tokens(encoding.ids)
+        for prompt, encoding in zip(prompt_of, encodings, strict=True):
+            tokens, is_truncated = prompt.cut(encoding.ids, max_length)
             by_text.append(tokens)
             truncated += is_truncated
         lengths.append(np.fromiter(map(len, by_text), np.int64, len(by_text)))
-        ids.append(_narrow(chain.from_iterable(by_text), int(lengths[-1].sum())))
+        flat = np.fromiter(chain.from_iterable(by_text), np.int32, lengths[-1].sum())
+        if flat.max(initial=0) < 1 << 16:
+            flat = flat.astype(np.uint16)
+        ids.append(flat)
         if progress:
             progress(Progress("tokenise", first + len(joined), total))
     if progress:
@@ -280,15 +229,8 @@ def _tokenise(
     return TokenStore(
         ids=np.concatenate(ids),
         ends=np.cumsum(np.concatenate(lengths)),
-        prompt_lengths=np.zeros(total, np.int32),
         truncated=truncated,
     )
-
-
-def _narrow(ids: Iterable[int], count: int) -> ndarray:
-    """The ids as uint16 if all of them fit, else as int32."""
-    wide = np.fromiter(ids, np.int32, count)
-    return wide.astype(np.uint16) if wide.max(initial=0) < 1 << 16 else wide
 
 
 def _save(store: TokenStore, folder: Path) -> None:
@@ -298,8 +240,8 @@ def _save(store: TokenStore, folder: Path) -> None:
         # Another run may write the same files.
         partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))
         try:
-            for name in _ARRAYS:
-                np.save(partial / f"{name}.npy", getattr(store, name))
+            np.save(partial / _IDS, store.ids)
+            np.save(partial / _ENDS, store.ends)
             np.save(partial / _TRUNCATED, store.truncated)
             apply_umask(partial)
             with suppress(OSError):  # another run was faster
@@ -312,11 +254,10 @@ def _save(store: TokenStore, folder: Path) -> None:
 def _load(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
-        arrays = {  # not memmaps, which are slow to index
-            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
-            for name in _ARRAYS
-        }
-        return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
+        ids, ends = (  # not memmaps, which are slow to index
+            np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_IDS, _ENDS)
+        )
+        return TokenStore(ids, ends, int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
 
@@ -339,13 +280,8 @@ def _distinct_prompts(
 def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
     digest = hashlib.sha256(repr((_CACHE_VERSION, *settings)).encode())
-    for start in range(0, len(texts), _TEXTS_PER_CALL):
-        block = slice(start, start + _TEXTS_PER_CALL)
-        encoded = [text.encode(errors="surrogatepass") for text in texts[block]]
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        digest.update(lengths.tobytes())
-        digest.update(np.ascontiguousarray(prompts[block]).tobytes())
-        digest.update(b"".join(encoded))
+    digest.update(np.ascontiguousarray(prompts).tobytes())
+    add_texts(digest, texts)
     return digest.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Tokens of prompts: before a text, around it, or in the tokenizer's template.
+"""What a tokenizer adds to a text, such as prompts, and whether it knows the language of texts.
 
 A prompt before the text is tokenised together with it, as in sentence-transformers. If a prompt has words
 after the text, both of its parts are tokenised separately and put around the text, like [CLS],
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +24,15 @@ from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.settings.train_settings import Prompt, read_prompt
 from pairkit.base.errors import ConfigError
 
+# Fewer letters show nothing.
+_MIN_LETTERS = 20
+_MAX_UNKNOWN_SHARE = 0.05
+# Letters a token, below which a backbone hardly knows a language. With an English vocabulary, English and code
+# have 3.5 or more, German and French less than 2.8. A multilingual one has 3.8 for German, 1.3 for Chinese and
+# 1.9 for Korean; others split these scripts into single characters or bytes.
+_MIN_LATIN_LETTERS = 3.0
+_MIN_OTHER_LETTERS = 1.2
+_LAST_LATIN = "\u024f"
 # Names of a prompt's tokens in tokenizer.json.
 _PREFIX = "prompt_prefix"
 _SUFFIX = "prompt_suffix"
@@ -34,15 +44,15 @@ class SpecialTokens(NamedTuple):
     before: list[int]
     after: list[int]
 
-    def text_limit(self, max_length: int) -> int:
-        """The number of text tokens that fit into `max_length` tokens."""
-        size = len(self.before) + len(self.after)
-        if size >= max_length:
-            raise ConfigError(
-                f"max_length {max_length} leaves no room for text: prompt and special tokens take {size};"
-                " raise it or shorten the prompt"
-            )
-        return max_length - size
+
+def _check_room(special: SpecialTokens, max_length: int) -> None:
+    """Refuse special tokens and a prompt that leave no room for a text."""
+    size = len(special.before) + len(special.after)
+    if size >= max_length:
+        raise ConfigError(
+            f"max_length {max_length} leaves no room for text: prompt and special tokens take {size};"
+            " raise it or shorten the prompt"
+        )
 
 
 def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
@@ -80,23 +90,42 @@ class PromptTokens:
     ids: list[int]
     special: SpecialTokens
 
-    def shared(self, ids: list[int]) -> int:
-        """The number of leading tokens of prompt and text together that equal the prompt's own tokens."""
-        count = len(self.ids)
-        while self.ids[:count] != ids[:count]:
-            count -= 1
-        return count
+    def cut(self, ids: list[int], max_length: int) -> tuple[list[int], bool]:
+        """Add special tokens to those of prompt and text; truncate the text, but never the prompt.
+
+        Also returns whether the text was truncated.
+        """
+        shared = len(self.ids)
+        # The prompt's last token may differ before a text.
+        while self.ids[:shared] != ids[:shared]:
+            shared -= 1
+        before = [*self.special.before, *ids[:shared]]
+        text = ids[shared:]
+        limit = max_length - len(before) - len(self.special.after)
+        return [*before, *text[:limit], *self.special.after], len(text) > limit
+
+    def length(self, end_tokens: Sequence[int]) -> int:
+        """The prompt's tokens as sentence-transformers counts them: without a final one of `end_tokens`."""
+        if not self.text:
+            return 0
+        ids = [*self.special.before, *self.ids, *self.special.after]
+        return len(ids) - (ids[-1] in end_tokens)
 
 
-def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
-    """Tokenise the prompt `words`, which may be empty."""
+def prompt_tokens(raw: Tokenizer, words: str, max_length: int) -> PromptTokens:
+    """Tokenise the prompt `words`, which may be empty, for texts of at most `max_length` tokens."""
     prompt = read_prompt(words)
-    special = special_tokens_of(raw)
+    before, after = special_tokens_of(raw)
     if prompt.after:
         prefix, suffix = _prefix_and_suffix(raw, prompt)
-        around = SpecialTokens([*special.before, *prefix], [*suffix, *special.after])
-        return PromptTokens("", [], around)
-    return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
+        special = SpecialTokens([*before, *prefix], [*suffix, *after])
+        tokens = PromptTokens("", [], special)
+    else:
+        ids = _ids(raw, prompt.before)
+        tokens = PromptTokens(prompt.before, ids, SpecialTokens(before, after))
+        special = SpecialTokens([*before, *ids], after)
+    _check_room(special, max_length)
+    return tokens
 
 
 def with_prompt(
@@ -114,7 +143,7 @@ def with_prompt(
             after = after[len(previous[_SUFFIX]["ids"]) :]
     special = SpecialTokens(before, after)
     raw.post_processor = _template(raw, special, around)
-    special_tokens_of(raw).text_limit(tokenizer.model_max_length)
+    _check_room(special_tokens_of(raw), tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
 
 
@@ -221,3 +250,37 @@ def add_padding(tokenizer: PreTrainedTokenizerFast) -> None:
             ' set "pad_token" in tokenizer_config.json'
         )
     tokenizer.pad_token = token
+
+
+def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | None:
+    """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
+    from pairkit.similarity.measures import sampled  # imports polars
+
+    sample = sampled(texts)
+    letters = [letter for letter in "".join(sample) if letter.isalpha()]
+    unknown = 0
+    tokens = 0
+    raw = raw_tokenizer(tokenizer)
+    for encoding in raw.encode_batch(sample, add_special_tokens=False):
+        for token in encoding.tokens:
+            if token == tokenizer.unk_token:
+                unknown += 1
+            elif any(map(str.isalpha, token)):
+                tokens += 1
+    tokens += unknown
+    if len(letters) < _MIN_LETTERS or not tokens:
+        return None
+    min_letters = _MIN_OTHER_LETTERS
+    latin = sum(letter <= _LAST_LATIN for letter in letters)
+    if 2 * latin > len(letters):
+        min_letters = _MIN_LATIN_LETTERS
+    size = len(letters) / tokens
+    if size >= min_letters and unknown <= _MAX_UNKNOWN_SHARE * tokens:
+        return None
+    return (
+        f"warning: {name} hardly knows the language of these texts ({size:.1f} letters a token,"
+        f" {unknown / tokens:.0%} unknown tokens); use a multilingual model, such as"
+        " intfloat/multilingual-e5-small (118M weights, prompt 'query: '),"
+        " sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 (118M, no prompt) or BAAI/bge-m3 (568M,"
+        " no prompt)"
+    )

@@ -1,1 +1,0 @@
-"""Tokenisation, with special tokens and prompts."""
