@@ -154,7 +154,7 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     main = _main_element(root)
     reader = _Reader(is_marked=is_marked, is_whole=main is root and not is_marked)
     reader.read(main)
-    title = root.findtext(".//title") or ""
+    title = str(root.xpath("string(//title[not(ancestor::svg)])"))
     url = str(root.xpath("string(//link[@rel='canonical']/@href)"))
     heading = first_heading(reader.blocks)
     return Page(collapse_spaces(title) or heading, reader.blocks, url)
@@ -274,6 +274,10 @@ class _Reader:
 
     def _is_left_out(self, element: etree._Element) -> bool:
         """Whether an element is not content, such as navigation and forms."""
+        if element.tag in ("html", "body"):
+            return False
+        if element.tag == "form" and element.xpath("boolean(.//h1|.//main|.//article)"):
+            return False  # a form around a whole page, as ASP.NET has
         described = f"{element.get('class') or ''} {element.get('id') or ''}"
         names = described[:_MAX_CLASSES].split()
         return bool(

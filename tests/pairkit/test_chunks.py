@@ -184,6 +184,11 @@ Line<br>break.""",
             "<h1>A</h1>\n" + "<br>\n" * 70_000 + "<p>B</p>",
             [("A", "B", "", "70002-70002")],
         ),
+        (
+            "d.html",  # of ASP.NET; the form below is a form
+            "<body class=toc><form><h1>A</h1><p>B</p></form><form><p>C</p></form>",
+            [("A", "B", "", "1-1")],
+        ),
         ("a.txt", "One.\n\nTwo,\nthree.\n", [("", "One.\n\nTwo,\nthree.", "", "1-4")]),
     ],
 )
