@@ -175,6 +175,10 @@ def print_json(result: Mapping[str, Any]) -> None:
     print(escape_surrogates(text), flush=True)
 
 
+# The path can't be used, whatever it was to be used for.
+_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS)
+
+
 def run(command: Callable[[], Any]) -> None:
     """Run a command line and exit: 0 done, 1 a bug, 2 usage, 3 data, 4 remote, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
@@ -208,6 +212,12 @@ def _run_or_exit(command: Callable[[], Any]) -> None:
     except PairkitError as error:
         err.print(f"error: {one_line(str(error), None)}", style="red")
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _PATH_ERRORS or error.filename is None:
+            raise
+        path = one_line(str(error.filename), 100)
+        err.print(f"error: {path}: {error.strerror}; give another path", style="red")
+        sys.exit(ConfigError.exit_code)
 
 
 def _print_last(text: str) -> None:
