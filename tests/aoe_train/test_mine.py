@@ -242,6 +242,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
     SHIPS | {'precision': 'bf16'} | applies to a model; add one
     SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
+    SHIPS | {'out': 'm', 'work': 'm/vectors'} | would replace the working folder m/vectors
     texts.txt | {} | `aoe sample-pairs` draws pairs
     SCORED | {} | labels are scores
     APART | {} | no positives
@@ -277,6 +278,9 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
 
     before = files()
     assert aoe_json(f"{command} 3 --json") == printed
+    next(out.rglob("test-*.parquet")).unlink()
+    with data_error("no such file"):
+        aoe(f"{command} 3")
     aoe(f"{command} 3 --json --fresh")
     assert files() == before
     with config_error(r"other settings: settings\.num_negatives .*fresh=True"):
