@@ -22,18 +22,15 @@ from pairkit.base.system.folders import (
     check_place,
     try_read_json_object,
 )
-from papers.figures.draw_curves import draw_curves
-from papers.figures.draw_densities import draw_densities
-from papers.figures.draw_halves import draw_halves
-from papers.figures.draw_pairs import count_pairs, draw_pairs
-from papers.figures.halves import Halves, Zone, halves
-from papers.figures.numbers import (
-    Pairs,
+from papers.figures.curves import draw_curves, read_curves
+from papers.figures.densities import (
     cosine_axis,
     cosine_densities,
+    draw_densities,
     gold_scores,
-    read_curves,
 )
+from papers.figures.halves import Halves, Pairs, Zone, draw_halves, halves
+from papers.figures.pairs import count_pairs, draw_pairs
 from papers.figures.style import paper_style, write_figure
 
 if TYPE_CHECKING:

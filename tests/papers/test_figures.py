@@ -15,16 +15,10 @@ from numpy.random import default_rng
 from scipy import stats
 
 from pairkit import ConfigError, DataError
-from papers.figures.halves import Zone, distances, halves
+from papers.figures.curves import read_curves
+from papers.figures.densities import density, gold_scores, levels, nearest
+from papers.figures.halves import Pairs, Zone, distances, halves
 from papers.figures.make import Request, make_figures
-from papers.figures.numbers import (
-    Pairs,
-    density,
-    gold_scores,
-    levels,
-    nearest,
-    read_curves,
-)
 from tests.aoe_train.tiny import WORDS, load
 from tests.support.shorthand import (
     approx,

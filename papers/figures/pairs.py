@@ -11,8 +11,8 @@ import polars as pl
 
 from pairkit.reports.counts import ORDERS, collect_rows, sizes
 from pairkit.similarity.measures import LONG_TOKENS
-from papers.figures.numbers import density
-from papers.figures.style import COLOURS, GREY, WIDTH, fit_text
+from papers.figures.densities import density
+from papers.figures.style import COLOURS, GREY, fit_text, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +76,8 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:
     """Draw violins of lengths, densities of overlaps, and bars of sources if there are several."""
-    from matplotlib.figure import Figure
-
     rows = 3 if len(counts.sources) > 1 else 2
-    figure = Figure(figsize=(WIDTH, rows * _ROW), layout="constrained")
+    figure = new_figure(rows * _ROW)
     grid = figure.add_gridspec(rows, len(ORDERS))
     _draw_lengths(figure.add_subplot(grid[0, :]), counts.lengths, data)
     for column, (order, by_label) in enumerate(counts.overlaps.items()):
