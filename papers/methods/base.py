@@ -47,6 +47,19 @@ class Method(TextObjective):
         return encoder.encode
 
 
+def in_batches(encoder: Encoder, vectors_of: Callable[[TextBatch], Tensor]) -> Encode:
+    """A function that encodes texts with `vectors_of` their tokens, batch by batch."""
+
+    @torch.inference_mode()
+    def encode(texts: list[str]) -> np.ndarray:
+        vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
+        for rows, batch in encoder.token_batches(texts):
+            vectors[rows] = vectors_of(batch).float().cpu().numpy()
+        return vectors
+
+    return encode
+
+
 class OrdinaryTokens:
     """Masks the special tokens of texts that have no prompt."""
 

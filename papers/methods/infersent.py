@@ -1,6 +1,6 @@
 """InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors, trained on NLI.
 
-The vectors u and v of premise and hypothesis (`papers.methods.bilstm`) become (u, v, |u - v|, u * v). Linear
+The vectors u and v of premise and hypothesis (`papers.methods.word_vectors`) become (u, v, |u - v|, u * v). Linear
 layers of 512 and 512 units, as in the authors' code, and an output per class classify the pair: the mean
 cross-entropy (Figure 1 there). Word vectors are frozen. Differences from the paper: two classes, because
 neutral rows are left out; a triplet is two pairs; AdamW instead of SGD.

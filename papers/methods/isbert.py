@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot, softplus
 
-from papers.methods.base import Encode, Method, text_of_token
+from papers.methods.base import Encode, Method, in_batches, text_of_token
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -87,15 +87,9 @@ class IsBert(Method):
         if folder is not None:
             self.ngrams.load_state_dict(load_file(folder / _FILE))
         self.to(encoder.device)
-
-        @torch.inference_mode()
-        def encode(texts: list[str]) -> np.ndarray:
-            vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
-            for rows, batch in encoder.token_batches(texts):
-                vectors[rows] = mean(*self._local(encoder.model, batch)).cpu().numpy()
-            return vectors
-
-        return encode
+        return in_batches(
+            encoder, lambda batch: mean(*self._local(encoder.model, batch))
+        )
 
     def _local(self, model: Any, batch: TextBatch) -> tuple[Tensor, Tensor]:
         """The features of each token, and the index of its text."""

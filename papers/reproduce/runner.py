@@ -20,10 +20,8 @@ from pairkit import __version__
 from pairkit.base.system.files import remove, sha256, write_json
 from pairkit.base.system.folders import work_beside
 from pairkit.dataset.reading.reader import read_rows
-from papers.methods.bilstm import bilstm_folder
-from papers.methods.flow import with_flow
-from papers.methods.whitening import whitened
-from papers.methods.word_vectors import WordVectors, is_word_vectors
+from papers.methods.fitted import whitened, with_flow
+from papers.methods.word_vectors import WordVectors, bilstm_folder, is_word_vectors
 from papers.reproduce.recipe import slug
 from papers.reproduce.training_data import TrainingData, training_data
 

@@ -12,7 +12,7 @@ import pytest
 import aoe_train
 from aoe_train.settings.train_settings import TrainSettings
 from pairkit.base.settings import load_settings
-from papers.methods.bilstm import write_bilstm
+from papers.methods.word_vectors import write_bilstm
 from papers.reproduce.plan import Folders, plan
 from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce

@@ -15,13 +15,13 @@ import aoe_train
 from aoe_train import TextBatch
 from pairkit import RemoteError
 from papers.methods import NAMES, method
-from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout
 from papers.methods.ct import tension_loss
 from papers.methods.infersent import classes, features
 from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
+from papers.methods.word_vectors import write_bilstm
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
 from tests.support.shorthand import (
