@@ -16,11 +16,9 @@ from torch.testing import assert_close
 from transformers import AutoTokenizer
 
 from aoe_train import ran
-from papers.ran.corpus import read_texts, tokenize_corpus
-from papers.ran.masked_lm import RanForMaskedLM
-from papers.ran.masking import IGNORED, Vocabulary, mask_words
+from papers.ran.corpus import load_tokenizer, read_texts, tokenize_corpus
+from papers.ran.masked_lm import IGNORED, RanForMaskedLM, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
-from papers.ran.tokenizer import load_tokenizer
 from tests.aoe_train.tiny import bytelevel, wordpiece
 from tests.support.shorthand import (
     config_error,
