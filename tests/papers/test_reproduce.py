@@ -17,8 +17,7 @@ from scipy import stats
 import aoe_train
 from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
-from papers.reproduce.consent import list_actions
-from papers.reproduce.plan import Folders, merged, plan
+from papers.reproduce.plan import Folders, list_actions, merged, plan
 from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
@@ -487,3 +486,8 @@ def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(
         list_actions(outside, "small")
     with config_error("without control characters"):
         modified(root, '"somebody/bert"', '"some\\u001bbody/bert"')
+    quoted = 'log = { report_to = "wandb" }\n"guide.model" = "any/guide"\noptim.lr'
+    assert list_actions(modified(root, "optim.lr", quoted), "small") == [
+        "loads   any/guide",
+        "reports to wandb",
+    ]
