@@ -235,20 +235,8 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
         path = root / "data" / "train.tsv"
         path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-
-
-def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
-    only = options(root, only=("CT",), seeds=(1,), keep_models=True)
-    first = reproduce(recipe, only, say=no_output)
-    (record,) = (root / "out" / "runs").iterdir()
-    record.write_text("{")
-    messages = []
-    assert reproduce(recipe, only, say=messages.append)["rows"] == first["rows"]
-    assert "unreadable record" in messages[0]
-    fresh = options(root, only=("none",), fresh=True, seeds=(7,))
-    assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == [
-        "none"
-    ]
+    fresh = reproduce(recipe, options(root, only=("none",), fresh=True), say=no_output)
+    assert [row["row"] for row in fresh["rows"]] == ["none"]
 
 
 def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):

@@ -410,7 +410,7 @@ def test_files_of_captions(tmp_path):
         assert (len(task.texts), task.texts[5]) == (5 * images, '"1 0')
     for lines, message in (
         ([head, *rows], "1,014 rows, expected 1,000"),
-        ([head.replace("5", "6"), *rows], "expected image, caption1"),
+        ([head.replace("5", "6"), *rows], "no column caption5; found image, caption1"),
         ([head, *rows[:999], "999.jpg\ta\tb\t \td\te"], "gz:1001: an empty caption"),
     ):
         write(tmp_path / "flickr30k/flickr30k-test.tsv.gz", *lines)
