@@ -52,7 +52,10 @@ def whitened(encode: Encode, texts: Sequence[str], dim: int | None = None) -> En
     return lambda texts: encode(texts) @ weight.T + bias
 
 
-def whitening(vectors: np.ndarray, dim: int | None) -> tuple[np.ndarray, np.ndarray]:
+def whitening(
+    vectors: np.ndarray,
+    dim: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
     """The map's weight W^T (dim, in) and bias (dim,), float32.
 
     The sign of each direction is arbitrary; its largest element is made positive, so that machines agree.
@@ -110,6 +113,7 @@ def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
         torch.manual_seed(seed)
         flow = Flow(dim)
         flow.initialise(data)
+
         optimiser = torch.optim.Adam(flow.parameters(), lr=_LR)
         for batch in torch.split(torch.randperm(count), _BATCH):
             optimiser.zero_grad()

@@ -56,7 +56,11 @@ class InferSent(Method):
         u, v = sides(batch.vectors(model), batch)
         logits: Tensor = self.classifier(features(u, v))
         labels = classes(batch.rows[:, 1:], batch.labels)
-        return {"loss": cross_entropy(logits.float().flatten(0, 1), labels.flatten())}
+        loss = cross_entropy(
+            logits.float().flatten(0, 1),
+            labels.flatten(),
+        )
+        return {"loss": loss}
 
 
 def sides(
@@ -85,4 +89,10 @@ def features(
     u: Float[Tensor, "*row dim"], v: Float[Tensor, "*row dim"]
 ) -> Float[Tensor, "*row four"]:
     """(u, v, |u - v|, u * v)."""
-    return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)
+    parts = [
+        u,
+        v,
+        (u - v).abs(),
+        u * v,
+    ]
+    return torch.cat(parts, dim=-1)
