@@ -102,9 +102,10 @@ def _dev(run: Mapping[str, Any]) -> Dev | None:
 
 
 def _curve(entries: Sequence[Mapping[str, Any]], key: str) -> Curve:
-    points = [(entry["step"], entry[key]) for entry in entries if key in entry]
-    steps, values = np.array(points, np.float64).reshape(-1, 2).T
-    return Curve(steps, values)
+    logged = [entry for entry in entries if key in entry]
+    steps = [entry["step"] for entry in logged]
+    values = [entry[key] for entry in logged]
+    return Curve(np.array(steps, np.float64), np.array(values, np.float64))
 
 
 def draw_curves(models: Mapping[str, Curves]) -> Figure:
@@ -120,11 +121,13 @@ def draw_curves(models: Mapping[str, Curves]) -> Figure:
         for order, (name, model) in enumerate(models.items()):
             if name not in curves:
                 continue
+
             lines[name] = _draw_line(axes, curves[name], order)
             if model.dev is not None and title == _dev_title(model.dev.metric):
                 _ring(axes, model.dev, order)
         _finish(axes, title, below=number < len(panels) - columns)
-    _legend(figure, lines, ring=any(model.dev is not None for model in models.values()))
+    has_dev = any(model.dev is not None for model in models.values())
+    _legend(figure, lines, ring=has_dev)
     return figure
 
 
@@ -185,10 +188,11 @@ def _draw_line(axes: Axes, curve: Curve, order: int) -> Line2D:
 
 def _ring(axes: Axes, dev: Dev, order: int) -> None:
     best = np.flatnonzero(dev.curve.x == dev.best_step)
+    colour = COLOURS[order % len(COLOURS)]
     axes.plot(
         dev.curve.x[best],
         100 * dev.curve.y[best],
-        color=COLOURS[order % len(COLOURS)],
+        color=colour,
         clip_on=False,
         **_RING,
     )

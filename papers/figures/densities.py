@@ -126,7 +126,8 @@ def gold_scores(labels: np.ndarray) -> GoldScores:
 def cosine_axis(cosines: Sequence[np.ndarray]) -> tuple[float, float]:
     """A range from below the lowest cosine of all models, rounded to tenths, to 1."""
     lowest = min(float(values.min()) for values in cosines) - _MARGIN
-    return max(-1.0, np.floor(10 * lowest) / 10), 1.0
+    start = np.floor(10 * lowest) / 10
+    return max(-1.0, start), 1.0
 
 
 def cosine_densities(
@@ -188,7 +189,8 @@ def levels(labels: np.ndarray) -> np.ndarray:
 
 def nearest(labels: np.ndarray, to: np.ndarray) -> np.ndarray:
     """int64 (pair,): the index of the nearest level; a label halfway between two goes to the higher one."""
-    return np.searchsorted((to[1:] + to[:-1]) / 2, labels, side="right")
+    between = (to[1:] + to[:-1]) / 2
+    return np.searchsorted(between, labels, side="right")
 
 
 def draw_densities(
@@ -248,7 +250,13 @@ def _shade(axes: Axes, axis: tuple[float, float], saturation: float) -> None:
 
 
 def _draw_all(axes: Axes, curve: Curve) -> None:
-    axes.fill_between(curve.x, curve.y, color=GREY, alpha=0.35, linewidth=0)
+    axes.fill_between(
+        curve.x,
+        curve.y,
+        color=GREY,
+        alpha=0.35,
+        linewidth=0,
+    )
     axes.plot(curve.x, curve.y, color=GREY, linewidth=1)
     axes.set_ylim(0, 1.05 * float(curve.y.max()))
     axes.set_yticks([])
@@ -266,13 +274,35 @@ def _draw_ridges(axes: Axes, groups: list[GroupCosines]) -> None:
         if curve is not None and group.median is not None:
             x = curve.x
             y = row + _PEAK * curve.y / curve.y.max()
-            axes.fill_between(x, row, y, color=shade, alpha=0.6, linewidth=0, zorder=2)
+            axes.fill_between(
+                x,
+                row,
+                y,
+                color=shade,
+                alpha=0.6,
+                linewidth=0,
+                zorder=2,
+            )
             axes.plot(x, y, color="black", linewidth=0.6, zorder=3)
             top = np.interp(group.median, x, y)
-            axes.vlines(group.median, row, top, color="black", linewidth=1.1, zorder=4)
+            axes.vlines(
+                group.median,
+                row,
+                top,
+                color="black",
+                linewidth=1.1,
+                zorder=4,
+            )
         elif group.cosines is not None:
             top = row + _MARK
-            axes.vlines(group.cosines, row, top, color=shade, linewidth=1.2, zorder=3)
+            axes.vlines(
+                group.cosines,
+                row,
+                top,
+                color=shade,
+                linewidth=1.2,
+                zorder=3,
+            )
     axes.tick_params(left=False, labelleft=False)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("cosine")
@@ -293,7 +323,13 @@ def _draw_gold(axes: Axes, scores: GoldScores) -> None:
     else:
         heights = np.interp(scores.density.x, scores.levels, rows)
         curve = scores.density.y
-        axes.fill_betweenx(heights, curve, color=GREY, alpha=0.35, linewidth=0)
+        axes.fill_betweenx(
+            heights,
+            curve,
+            color=GREY,
+            alpha=0.35,
+            linewidth=0,
+        )
         axes.plot(curve, heights, color=GREY, linewidth=1)
         axes.set_xlabel("density")
     axes.set_xlim(left=0)

@@ -171,7 +171,8 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
             " --zone all",
             path=pairs.name,
         )
-    real, imaginary = np.split(pairs.vectors[used].astype(np.float64), 2, axis=1)
+    vectors = pairs.vectors[used].astype(np.float64)
+    real, imaginary = np.split(vectors, 2, axis=1)
     real_plane = _to_plane(real, zone)
     imaginary_plane = _to_plane(imaginary, zone)
     return Halves(
@@ -257,8 +258,10 @@ def draw_halves(halves: Halves, *, model: str, data: str) -> Figure:
     """Draw the figure of one model (ACL Fig. 3 and 10)."""
     figure = new_figure(sum(_HEIGHTS) + 0.5)
     grid = figure.add_gridspec(3, 2, height_ratios=_HEIGHTS)
-    figure.suptitle(_heading(halves, model, data), x=0.01, ha="left", fontsize=8.5)
-    extent = 1.1 * float(max(np.abs(halves.real).max(), np.abs(halves.imaginary).max()))
+    heading = _heading(halves, model, data)
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=8.5)
+    planes = np.concatenate([halves.real, halves.imaginary])
+    extent = 1.1 * float(np.abs(planes).max())
 
     left = figure.add_subplot(grid[0, 0], title="(a) Real halves, t-SNE")
     _draw_plane(left, halves.real, halves, _REAL, extent)
@@ -284,7 +287,11 @@ def _heading(halves: Halves, model: str, data: str) -> str:
 
 
 def _draw_plane(
-    axes: Axes, points: np.ndarray, halves: Halves, colour: str, extent: float
+    axes: Axes,
+    points: np.ndarray,
+    halves: Halves,
+    colour: str,
+    extent: float,
 ) -> None:
     size = float(np.clip(2_400 / len(points), 2, 12))
     x, y = points.T
@@ -301,7 +308,13 @@ def _draw_plane(
         zip(halves.samples, _LINES, strict=True), start=1
     ):
         ends = points[halves.pairs[sample.pair]]
-        axes.plot(*ends.T, color=line, linewidth=1.2, marker="o", markersize=3.2)
+        axes.plot(
+            *ends.T,
+            color=line,
+            linewidth=1.2,
+            marker="o",
+            markersize=3.2,
+        )
         axes.annotate(
             str(number),
             ends[ends[:, 1].argmax()],
@@ -353,12 +366,22 @@ def _draw_distances(axes: Axes, distances: Distances) -> None:
 
 
 def _draw_half(
-    axes: Axes, half: HalfDistances, is_logarithmic: bool, name: str, **style: Any
+    axes: Axes,
+    half: HalfDistances,
+    is_logarithmic: bool,
+    name: str,
+    **style: Any,
 ) -> None:
     x = 10**half.density.x if is_logarithmic else half.density.x
     y = half.density.y
     label = f"$AVG_{{{name}}}$ = {_three_digits(half.mean)}"
-    axes.fill_between(x, y, color=style["color"], alpha=0.18, linewidth=0)
+    axes.fill_between(
+        x,
+        y,
+        color=style["color"],
+        alpha=0.18,
+        linewidth=0,
+    )
     axes.plot(x, y, label=label, **style)
     axes.axvline(half.mean, ymax=_CURVE_HEIGHT, linewidth=0.8, **style)
     axes.set_xlim(x[0], x[-1])
@@ -366,7 +389,8 @@ def _draw_half(
 
 def _draw_table(axes: Axes, halves: Halves) -> None:
     """Draw the sample pairs with their distances, of the vectors and in the planes."""
-    axes.set(xlim=(0, 1), ylim=(_PAIR_ROWS * len(halves.samples) + 1.2, -1.3))
+    bottom = _PAIR_ROWS * len(halves.samples) + 1.2
+    axes.set(xlim=(0, 1), ylim=(bottom, -1.3))
     axes.set_axis_off()
     for heading, space in (("original space", "original"), ("t-SNE's planes", "plane")):
         first = _COLUMN_ENDS[f"{space} re"]
@@ -385,7 +409,13 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True)):
         top = _PAIR_ROWS * number + 1.9
         middle = top + 0.5
-        axes.plot([0.0, 0.02], [middle, middle], color=line, linewidth=2, clip_on=False)
+        axes.plot(
+            [0.0, 0.02],
+            [middle, middle],
+            color=line,
+            linewidth=2,
+            clip_on=False,
+        )
         write(0.03, middle, str(number + 1), fontweight="bold")
         write(0.055, top, fit_text(sample.text1, _MAX_TEXT), fontsize=7)
         write(0.055, top + 1, fit_text(sample.text2, _MAX_TEXT), fontsize=7)
@@ -399,7 +429,12 @@ def _draw_heading(axes: Axes, heading: str, first: float, last: float) -> None:
     """Write a heading over two columns, with a line below it."""
     centre = (first + last) / 2 - 0.025
     axes.text(centre, -0.9, heading, ha="center", va="center")
-    axes.plot([first - 0.065, last], [-0.15, -0.15], color=GREY, linewidth=0.5)
+    axes.plot(
+        [first - 0.065, last],
+        [-0.15, -0.15],
+        color=GREY,
+        linewidth=0.5,
+    )
 
 
 def _three_digits(value: float) -> str:
