@@ -26,24 +26,23 @@ from tests.support.shorthand import (
     data_error,
     module_fixture,
     parametrize,
+    table,
     values,
 )
 
 SMALL = Zone(above=0.5, perplexity=5)
-RUN = {
-    "origin": {
-        "settings": {
-            "objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}
-        }
-    },
+RUN = json.loads("""
+{
+    "origin": {"settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}},
     "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
     "history": [
         {"step": 10, "loss": 9.0, "cosent": 3.0, "angle": 3.0, "learning_rate": 1e-5},
-        {"step": 20, "loss": 7.0, "cosent": 3.0, "angle": 2.0, "learning_rate": 0.0},
+        {"step": 20, "loss": 7.0, "cosent": 3.0, "angle": 2.0, "learning_rate": 0.0}
     ],
     "dev_history": [{"step": 15, "eval_dev": 0.7}, {"step": 20, "eval_dev": 0.6}],
-    "best_step": 15,
+    "best_step": 15
 }
+""")
 
 
 def write_run(folder, **changes):
@@ -75,16 +74,12 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
     before = files(out)
-    names = [
-        f"{name}.{kind}"
-        for name in ("densities", "halves-bert", "pairs")
-        for kind in ("png", "svg")
-    ]
-    assert before.keys() == {*names, "figures.json"}
     assert "curves of bert" in printed["left_out"]
-    for name in names[1::2]:
+    record = json.loads(before.pop("figures.json"))
+    names = "densities.png densities.svg halves-bert.png halves-bert.svg pairs.png pairs.svg"
+    assert sorted(before) == record["files"] == names.split()
+    for name in record["files"][1::2]:
         ElementTree.fromstring(before[name])
-    record = json.loads(before["figures.json"])
     rows = pl.read_csv(pairs, separator="\t", quote_char=None)
     one, other = (
         load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2")
@@ -113,18 +108,14 @@ def test_figures_of_a_dataset(tmp_path):
             train | 600
             test | 4
             """):
-        rows = [
-            {
-                "text1": "a b c",
-                "text2": "a b d" if label else "e f g",
-                "label": label,
-                "repo": f"r/{label}",
-            }
-            for label in (0, 1, 1, 0)
-        ]
-        rows[0]["text1"] = "word " * long
-        lines = "\n".join(map(json.dumps, rows))
-        (tmp_path / "data" / f"{split}.jsonl").write_text(lines + "\n")
+        first = "word " * long
+        rows = f"""text1,text2,label,repo
+{first},e f g,0,r/0
+a b c,a b d,1,r/1
+a b c,a b d,1,r/1
+a b c,e f g,0,r/0
+"""
+        (tmp_path / "data" / f"{split}.csv").write_text(rows)
     request = Request((), str(tmp_path / "data"), kind="pairs")
     found = make_figures(request, tmp_path / "out", lambda _: None)
     assert found["files"] == ["pairs.png", "pairs.svg"]
@@ -143,11 +134,8 @@ def test_curves_of_runs(tmp_path):
     assert printed["files"] == ["curves.png", "curves.svg"]
     found = read_curves(models[0])
     assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
-    # In_batch had no weight; the learning rate is no part.
-    assert list(found.parts) == [
-        "cosent",
-        "angle",
-    ]
+    # in_batch had no weight; the learning rate is no part
+    assert list(found.parts) == ["cosent", "angle"]
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
         [0, 15, 20],
@@ -180,37 +168,27 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200
 
 
-@parametrize(
-    "labels, expected",
-    [
-        ([0, 1, 1], [0, 1]),
-        (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]),
-        (np.arange(1, 2, 0.1), None),
-    ],
+@table(
+    """
+    labels, expected
+    [0, 1, 1] | [0, 1]
+    [0, 0.4, 1.2, 2.9, 3.3, 4.6, 4.8] | [0, 1, 2, 3, 4, 5]
+    [1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.7, 2] | [1, 1.2, 1.4, 1.6, 1.8, 2]
+    """
 )
 def test_groups_by_gold_score(labels, expected):
-    at = levels(np.asarray(labels, float))
-    assert at.tolist() == approx(
-        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
-    )
-    assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
-    assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
+    labels = np.array(labels, float)
+    assert levels(labels) == approx(expected)
+    assert gold_scores(labels).pairs.sum() == len(labels)
+    assert nearest(np.array([0.49, 0.5]), np.array([0, 1])).tolist() == [0, 1]
 
 
 def made(dim=8):
-    draw = default_rng(0)
+    vectors = default_rng(0).normal(size=(60, dim))
     rows = np.arange(60).reshape(-1, 2)
-    texts = [str(n) for n in range(30)]
-    labels = np.linspace(0, 5, 30)
-    return Pairs(
-        "made",
-        texts,
-        texts,
-        labels,
-        draw.normal(size=(60, dim)),
-        rows,
-        np.linspace(-1, 1, 30),
-    )
+    texts = [*map(str, range(30))]
+    labels, cosines = np.linspace(0, 5, 30), np.linspace(-1, 1, 30)
+    return Pairs("made", texts, texts, labels, vectors, rows, cosines)
 
 
 def test_halves_of_the_pairs_in_the_zone():

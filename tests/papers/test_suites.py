@@ -127,8 +127,6 @@ GOOD = ["a fine film", "good", "well done indeed , it is"]
 BAD = ["a dull film", "bad", "", "café closed , a pity"]
 SST = {"train": "good film\t1\nbad\t0\nfine\t1", "dev": "dull\t0", "test": "a pity\t0"}
 TREC = {"train": "NUM\tHow far ?\nHUM\tWho is José ?", "test": "DESC\tWhy ?"}
-SIZES = {"SST2": (3, 1, 1), "TREC": (2, 1), "MRPC": (2, 1)}
-SIZES |= dict.fromkeys(("MR", "CR", "SUBJ", "MPQA"), (7,))
 MRPC = {"train": '1\tit rains a lot\train\n0\the said "no"\tcows', "test": "1\ta b\tb"}
 
 
@@ -180,20 +178,13 @@ def originals(folder):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Counts of the small files above in place of the published ones."""
-    files = {
-        task: tuple(
-            (name, size) for (name, _), size in zip(parts, SIZES[task], strict=True)
-        )
-        for task, parts in transfer._FILES.items()
-    }
-    monkeypatch.setattr(transfer, "_FILES", files)
+    """Files may have any number of rows."""
+    monkeypatch.setattr(transfer, "check_size", lambda *_: None)
 
 
 def seen(folder, name):
     ((task,), _) = find_tasks("transfer", folder, [name])
     assert isinstance(task, ClassTask)
-    assert [len(part.classes) for part in task.parts] == list(SIZES[name])
     return [(part.columns, part.classes.tolist()) for part in task.parts]
 
 
@@ -210,16 +201,14 @@ def test_all_layouts_give_the_same_examples(name, tmp_path):
         assert classes == [0, 0, 1, 0, 1, 0, 1]
 
 
-@pytest.mark.usefixtures("small")
-def test_damaged_and_missing_files_of_transfer(tmp_path):
+def test_damaged_and_missing_files_of_transfer(tmp_path, request):
     folder = tables(tmp_path)
-    for lines, words in (
-        (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
-        (["1\tgood"], r"CR\.tsv\.gz: 1 rows, expected 7"),
-    ):
-        write(folder / "senteval/CR.tsv.gz", "label\ttext", *lines)
-        with data_error(words):
-            find_tasks("transfer", folder, ["CR"])
+    with data_error(r"SST2-train\.tsv\.gz: 3 rows, expected 67,349"):
+        find_tasks("transfer", folder, ["SST2"])
+    request.getfixturevalue("small")
+    write(folder / "senteval/CR.tsv.gz", "label\ttext", "1\tgood", "2\tbad")
+    with data_error(r"CR\.tsv\.gz:3: class '2'; expected 0, 1"):
+        find_tasks("transfer", folder, ["CR"])
     for name in ("SST2-dev", "CR"):
         (folder / f"senteval/{name}.tsv.gz").unlink()
     tasks, missing = find_tasks("transfer", folder)
@@ -416,11 +405,3 @@ def test_files_of_captions(tmp_path):
         write(tmp_path / "flickr30k/flickr30k-test.tsv.gz", *lines)
         with data_error(message):
             find_tasks("retrieval", tmp_path)
-
-
-@pytest.mark.slow
-@real_data
-def test_minilm_has_its_recorded_scores():
-    found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0)
-    assert found.to_dict()["Flickr30k"]["strict_accuracy"] == approx(0.120, abs=0.002)
-    assert found.to_dict()["Flickr30k"]["ndcg@10"] == approx(0.6488, abs=0.002)
