@@ -13,7 +13,7 @@ from papers.ran.pretrain import pretrain
 from papers.ran.settings import PretrainSettings, RanSizes
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import read_json
-from tests.support.shorthand import config_error, parametrize
+from tests.support.shorthand import config_error, parametrize, table
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
@@ -68,18 +68,14 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
     assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
 
 
-@parametrize(
-    "changes, sign",
-    [
-        ({"lr": 1e30, "steps": 30}, "the loss became nan"),
-        ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
-        # No entry but the first.
-        (
-            {"lr": 1e30, "steps": 5, "log_steps": 100},
-            "the loss became nan",
-        ),
-    ],
-    ids=["no number", "far above its beginning", "after the last entry"],
+@table(
+    r"""
+    changes, sign
+    {'lr': 1e30, 'steps': 30} | the loss became nan
+    {'lr': 3, 'steps': 30, 'log_steps': 1} | the loss rose from 5\.\d+ to \d+
+    # no entry but the first
+    {'lr': 1e30, 'steps': 5, 'log_steps': 100} | the loss became nan
+    """
 )
 def test_a_diverged_run_stops(texts, bert, changes, sign):
     run = settings(texts, bert, **changes)
