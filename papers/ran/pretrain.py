@@ -28,7 +28,7 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import sha256, whole_folder, write_json
-from pairkit.base.system.folders import try_read_json_object
+from pairkit.base.system.folders import try_read_json_object, work_beside
 from papers.ran.corpus import (
     Corpus,
     load_tokenizer,
@@ -62,7 +62,7 @@ def pretrain(
         `out`, `steps`, `tokens` (without padding), `seconds` (of this process), `loss_first` (first step)
         and `loss_last` (mean of the last log interval).
     """
-    work = settings.out.with_name(f"{settings.out.name}.work")
+    work = work_beside(settings.out)
     origin = _origin(settings)
     _open_work(settings, work, origin)
     source = settings.tokenizer or settings.init_from
