@@ -180,3 +180,10 @@ def test_a_mutated_index_is_data_or_an_error(checkpoint, monkeypatch, places, cu
     Path(f"{checkpoint}.index").write_bytes(content[cut:])
     with suppress(DataError):
         read_bundle(checkpoint)
+
+
+def test_a_tensor_of_many_dimensions_is_refused_at_once(checkpoint):
+    dimension = b"\x12\x0a\x08" + 8 * b"\x80" + b"\x40"  # 2^62
+    entry = {1: [1], 2: [300_000 * dimension]}
+    with data_error("not shape"):
+        tensor_bundle._tensor(checkpoint, "x", entry, 1)
