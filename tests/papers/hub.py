@@ -98,16 +98,9 @@ def load_dataset(name: str, config: str | None = None) -> DatasetDict:
 
 
 def few_rows(monkeypatch):
-    """Expect few rows in the files of the papers' suites, instead of the published numbers."""
-    fewer = {
-        task: tuple((name, PROBED) for name, _ in files)
-        for task, files in transfer._FILES.items()
-    }
-    monkeypatch.setattr(transfer, "_FILES", fewer)
-    monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, PROBED))
-    monkeypatch.setattr(
-        retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], ROWS)}
-    )
+    """Accept files of the papers' suites with fewer rows than the published ones."""
+    for module in (transfer, nli, retrieval):
+        monkeypatch.setattr(module, "check_size", lambda *_: None)
 
 
 def write_data(folder: Path) -> Path:
