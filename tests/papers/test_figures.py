@@ -9,12 +9,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
-import pytest
 from numpy.linalg import norm
 from numpy.random import default_rng
 from scipy import stats
 
-from pairkit import ConfigError, DataError
 from papers.figures.curves import read_curves
 from papers.figures.densities import density, gold_scores, levels, nearest
 from papers.figures.halves import Pairs, Zone, distances, halves
@@ -25,7 +23,6 @@ from tests.support.shorthand import (
     config_error,
     data_error,
     module_fixture,
-    parametrize,
     table,
     values,
 )
@@ -122,8 +119,6 @@ a b c,e f g,0,r/0
     assert found["pairs"]["long_texts"] == {"train": 1 / 8, "test": 0}
     assert found["pairs"]["mean_overlap"]["1-gram"] == {"negative": 0, "positive": 50}
     assert found["pairs"]["sources"] == {"r/0": 4, "r/1": 4}
-    with config_error("--kind densities needs --model"):
-        Request((), "x.tsv", kind="densities")
 
 
 def test_curves_of_runs(tmp_path):
@@ -204,20 +199,28 @@ def test_halves_of_the_pairs_in_the_zone():
     assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
-@parametrize(
-    "make, message",
-    [
-        (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),
-        (lambda: Zone(above=1), "--above 1"),
-        (lambda: Zone(perplexity=1), "--perplexity 1"),
-        (lambda: Request(["m"], kind="pies"), "--kind pies"),
-        (lambda: Request(["m", "m"]), "given twice"),
-        (lambda: Request(["m"], saturation=1), "--saturation 1"),
-        (lambda: Request(["m"], kind="halves"), "needs --data"),
-        (lambda: halves(made(7), Zone(perplexity=3), model="m"), "an odd dimension"),
-        (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
-    ],
+@table(
+    """
+    kind, given, message
+    Zone | {'rule': 'score'} | --zone score: expected gold, cosine, all
+    Zone | {'above': 1} | --above 1
+    Zone | {'perplexity': 1} | --perplexity 1
+    Request | {'models': ['m'], 'kind': 'pies'} | --kind pies
+    Request | {'models': ['m', 'm']} | given twice
+    Request | {'models': ['m'], 'saturation': 1} | --saturation 1
+    Request | {'models': ['m'], 'kind': 'halves'} | needs --data
+    Request | {'models': [], 'data': 'x.tsv', 'kind': 'densities'} | densities needs --model
+    """,
+    Zone=Zone,
+    Request=Request,
 )
-def test_invalid_requests(make, message):
-    with pytest.raises((ConfigError, DataError), match=message):
-        make()
+def test_invalid_requests(kind, given, message):
+    with config_error(message):
+        kind(**given)
+
+
+def test_vectors_without_halves_and_too_few_texts():
+    with config_error("an odd dimension"):
+        halves(made(7), Zone(perplexity=3), model="m")
+    with data_error("needs 92 texts or more"):
+        halves(made(), Zone(), model="m")

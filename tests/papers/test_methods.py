@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -40,15 +40,12 @@ def softplus(x):
 
 def batch_of(*lengths):
     """Texts of [CLS], so many tokens, and [SEP]."""
-    ids = [
-        [2, *range(10 * row, 10 * row + length), 3]
-        for row, length in enumerate(lengths, start=1)
-    ]
+    tokens = []
+    for row, length in enumerate(lengths, start=1):
+        tokens += [2, *range(10 * row, 10 * row + length), 3]
+    counts = np.array(lengths) + 2
     numbers = torch.arange(len(lengths))
-    tokens = torch.tensor([token for text in ids for token in text])
-    return TextBatch(
-        tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None]
-    )
+    return TextBatch(torch.tensor(tokens), counts, None, numbers, numbers[:, None])
 
 
 def own(batch):
@@ -76,7 +73,7 @@ def test_a_killed_training_continues_to_the_same_weights(
     if name in ("infersent", "consert-joint"):
         data = [
             {"text1": a, "text2": b, "label": n % 2}
-            for n, (a, b) in enumerate(pairwise(texts))
+            for n, (a, b) in enumerate(itertools.pairwise(texts))
         ]
     if name == "infersent":
         backbone = tmp_path / "bilstm"
@@ -268,13 +265,11 @@ def test_phase_by_polar_form_and_as_a_ranking():
     scores = 1.01 - np.sqrt(square + 1e-4)
     assert phase_similarity(one, other).numpy() == approx(scores)
     labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
-    terms = [
-        math.exp(scores[j] - scores[i])
-        for i in range(5)
-        for j in range(5)
-        if labels[i] > labels[j]
-    ]
-    assert Phase()(vectors, labels).item() == approx(math.log(1 + sum(terms)))
+    total = 1.0
+    for i, j in itertools.permutations(range(5), 2):
+        if labels[i] > labels[j]:
+            total += math.exp(scores[j] - scores[i])
+    assert Phase()(vectors, labels).item() == approx(math.log(total))
     assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
 
 

@@ -258,6 +258,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     vectors = aoe_train.tasks.TaskVectors(hinted, [task.texts], separator=" [SEP] ")
     train, dev, test = (part.features(vectors) for part in task.tests["matched"].parts)
     parts = task.measure(vectors).parts
+    assert [n for _, n in parts.values()] == [24, 27]
     for name in ("matched", "mismatched"):
         part, n = parts[name]
         is_right = predict(train, dev, test) == test[1]
