@@ -226,11 +226,13 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     assert some["rows"] == found["rows"]
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, options(root), say=no_output) == found
+    path = root / "data" / "train.tsv"
+    rows = path.read_text()
     for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
         with raises(TypeError):
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
-        path = root / "data" / "train.tsv"
-        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
+        path.write_text(rows + rows.splitlines()[-1] + "\n")
+    path.write_text(rows)
     fresh = reproduce(recipe, options(root, only=("none",), fresh=True), say=no_output)
     assert seeds_by_row(fresh) == {"none": 1}
 
