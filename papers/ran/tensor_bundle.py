@@ -113,8 +113,8 @@ def _tensor(
     is_within = offset + size <= path.stat().st_size
     if not is_whole or not is_within:
         raise DataError(
-            f"{name}: {size} bytes at {offset} are not shape {shape[:_RANK_LIMIT]} of {dtype} within the file; "
-            "download the file again",
+            f"{name}: {size} bytes at {offset} are not shape {shape[:_RANK_LIMIT]} of"
+            f" {dtype} within the file; download the file again",
             path=path,
         )
     if size == 0:

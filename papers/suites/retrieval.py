@@ -75,7 +75,8 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
     """All images of a split."""
     (path,) = found
     captions = read_columns(path, *_CAPTIONS)
-    is_empty = pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "")
+    texts = pl.all().str.strip_chars().fill_null("")
+    is_empty = pl.any_horizontal(texts == "")
     empty = captions.select(is_empty.arg_true()).to_series().to_list()
     if empty:
         raise DataError(
@@ -100,18 +101,20 @@ def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
         own = -np.sort(-near[start + 1 : end])
         near[start:end] = -np.inf
         is_before = near[None, :] >= own[:, None] - _ROUNDING
-        ranks[image] = 1 + is_before.sum(axis=1) + np.arange(size - 1)
+        others = is_before.sum(axis=1)
+        ranks[image] = 1 + others + np.arange(size - 1)
     return ranks
 
 
 def _metrics(ranks: np.ndarray) -> dict[str, np.ndarray]:
     references = ranks.shape[1]
     first = ranks[:, 0]
-    gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0).sum(axis=1)
-    ideal = (1 / np.log2(np.arange(min(references, _DEPTH)) + 2)).sum()
+    gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0)
+    best_ranks = 1 + np.arange(min(references, _DEPTH))
+    ideal = (1 / np.log2(best_ranks + 1)).sum()
     return {
         "strict_accuracy": ranks[:, -1] <= references,
         **{f"recall@{k}": (ranks <= k).mean(axis=1) for k in _RECALL_AT},
-        f"ndcg@{_DEPTH}": gains / ideal,
+        f"ndcg@{_DEPTH}": gains.sum(axis=1) / ideal,
         f"mrr@{_DEPTH}": np.where(first <= _DEPTH, 1 / first, 0),
     }
