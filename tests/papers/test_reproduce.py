@@ -18,7 +18,7 @@ from scipy import stats
 import aoe_train
 from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
-from papers.reproduce.plan import Folders, list_actions, merged, plan
+from papers.reproduce.plan import Folders, list_actions, plan
 from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
@@ -135,9 +135,6 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
         """)
     assert runs[4].settings["preset"] == "auto"
     assert [run.train for run in runs] == [False, True, True, True, True]
-    below = {"a": {"x": 1, "y": 2}, "b": 1}
-    above = {"a": {"y": 3}, "b": {"z": 1}}
-    assert merged(below, above) == {"a": {"x": 1, "y": 3}, "b": {"z": 1}}
     runs, skipped = plan(recipe, "full", FOLDERS)
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
