@@ -466,7 +466,7 @@ def reproduce(
     --set have a folder of their own. If a run fails, the remaining runs continue. Processes with the same
     --out share the runs, such as those of --workers.
     """
-    from papers.reproduce.consent import list_actions
+    from papers.reproduce.plan import list_actions
     from papers.reproduce.recipe import Scale, is_packaged, read_recipe
     from papers.reproduce.reproduce import TABLE, Options, output_folder, plan_runs
     from papers.reproduce.reproduce import reproduce as run

@@ -22,18 +22,15 @@ from pairkit.base.system.folders import (
     check_place,
     try_read_json_object,
 )
-from papers.figures.draw_curves import draw_curves
-from papers.figures.draw_densities import draw_densities
-from papers.figures.draw_halves import draw_halves
-from papers.figures.draw_pairs import count_pairs, draw_pairs
-from papers.figures.halves import Halves, Zone, halves
-from papers.figures.numbers import (
-    Pairs,
+from papers.figures.curves import draw_curves, read_curves
+from papers.figures.densities import (
     cosine_axis,
     cosine_densities,
+    draw_densities,
     gold_scores,
-    read_curves,
 )
+from papers.figures.halves import Halves, Pairs, Zone, draw_halves, halves
+from papers.figures.pairs import count_pairs, draw_pairs
 from papers.figures.style import paper_style, write_figure
 
 if TYPE_CHECKING:
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
 
 KINDS = ("densities", "halves", "curves", "pairs")
 RECORD_FILE = "figures.json"
-_FIGURE = re.compile(r"(curves|densities|pairs|halves[A-Za-z0-9._-]*)\.(png|svg)")
 # Digits of a cosine; those after them are rounding errors, which would break ties.
 _DIGITS = 12
 
@@ -187,17 +183,21 @@ def _read(data: str, split: str | None) -> pl.DataFrame:
     return splits[name]
 
 
-def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> Pairs:
+def _encode(
+    model: str,
+    frame: pl.DataFrame,
+    labels: np.ndarray,
+    data: str,
+) -> Pairs:
     """Encode each distinct text once, and compare the texts of each pair."""
     from aoe_train import Encoder
 
     first = frame["text1"].to_list()
     second = frame["text2"].to_list()
-    row_of_text = {
-        text: row for row, text in enumerate(dict.fromkeys([*first, *second]))
-    }
+    distinct = dict.fromkeys([*first, *second])
+    row_of_text = {text: row for row, text in enumerate(distinct)}
     encoder = Encoder.load(model, precision="fp32", inference_only=True)
-    vectors = encoder.encode([*row_of_text], progress=False)
+    vectors = encoder.encode([*distinct], progress=False)
     if not np.isfinite(vectors).all():
         raise DataError(
             f"{model}: its vectors have NaN or infinity; its training diverged",
@@ -208,9 +208,8 @@ def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> P
     exact = vectors.astype(np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     exact /= np.maximum(lengths, np.finfo(np.float64).tiny)
-    cosines = np.einsum("pd,pd->p", exact[first_rows], exact[second_rows]).round(
-        _DIGITS
-    )
+    products = np.einsum("pd,pd->p", exact[first_rows], exact[second_rows])
+    cosines = products.round(_DIGITS)
     if np.ptp(cosines) == 0:
         raise DataError(
             f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed",
@@ -248,12 +247,9 @@ def _check_folder(out: Path) -> None:
     """Refuse to replace a folder that has anything but our figures."""
     check_place(out, "a set of figures", "figures")
     record = try_read_json_object(out / RECORD_FILE) or {}
-    files = record.get("files")
-    names = map(str, files) if isinstance(files, list) else ()
-    figures = [name for name in names if _FIGURE.fullmatch(name)]
-    check_no_other_files(
-        out, [RECORD_FILE, *figures] if figures else (), "a set of figures"
-    )
+    files = record.get("files", ())
+    ours = [RECORD_FILE, *files] if files else ()
+    check_no_other_files(out, ours, "a set of figures")
 
 
 def _plain(value: Any) -> Any:

@@ -59,6 +59,13 @@ def paper_style() -> Iterator[None]:
         yield
 
 
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure of a size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def write_figure(figure: Figure, folder: Path, name: str) -> list[str]:
     """Write `name.png` and `name.svg` without date and program; call it within `paper_style`."""
     files = []

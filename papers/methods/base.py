@@ -47,6 +47,19 @@ class Method(TextObjective):
         return encoder.encode
 
 
+def in_batches(encoder: Encoder, vectors_of: Callable[[TextBatch], Tensor]) -> Encode:
+    """A function that encodes texts with `vectors_of` their tokens, batch by batch."""
+
+    @torch.inference_mode()
+    def encode(texts: list[str]) -> np.ndarray:
+        vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
+        for rows, batch in encoder.token_batches(texts):
+            vectors[rows] = vectors_of(batch).float().cpu().numpy()
+        return vectors
+
+    return encode
+
+
 class OrdinaryTokens:
     """Masks the special tokens of texts that have no prompt."""
 
@@ -64,13 +77,14 @@ class OrdinaryTokens:
 
 def text_of_token(batch: TextBatch) -> Int[Tensor, " token"]:
     """The index of each token's text; on the CPU."""
-    return torch.from_numpy(np.repeat(np.arange(len(batch.lengths)), batch.lengths))
+    texts = np.arange(len(batch.lengths))
+    return torch.from_numpy(np.repeat(texts, batch.lengths))
 
 
 def info_nce(
     first: Float[Tensor, "text dim"], second: Float[Tensor, "text dim"], tau: float
 ) -> Float[Tensor, ""]:
     """InfoNCE of normalised vectors: each first vector has to find its own text among the second ones."""
-    return cross_entropy(
-        first @ second.T / tau, torch.arange(len(first), device=first.device)
-    )
+    similarities = first @ second.T / tau
+    own = torch.arange(len(first), device=first.device)
+    return cross_entropy(similarities, own)

@@ -54,11 +54,13 @@ class ConSert(Method):
             with features_cut(model, batch.lengths, _CUT):
                 second = batch.vectors(model)
         all_positive = torch.ones_like(batch.texts, dtype=torch.bool)
-        return {
-            "loss": in_batch_angle_emb(
-                first.float(), second.float(), all_positive, _TAU
-            )
-        }
+        loss = in_batch_angle_emb(
+            first.float(),
+            second.float(),
+            all_positive,
+            _TAU,
+        )
+        return {"loss": loss}
 
 
 class ConSertJoint(ConSert):
@@ -75,9 +77,14 @@ class ConSertJoint(ConSert):
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
         u, v = sides(batch.vectors(model).float(), batch)
-        logits = self.classifier(torch.cat([u, v, (u - v).abs()], dim=-1)).flatten(0, 1)
-        labels = classes(batch.rows[:, 1:], batch.labels).flatten()
-        classification = cross_entropy(logits, labels, ignore_index=IGNORED)
+        features = torch.cat([u, v, (u - v).abs()], dim=-1)
+        logits: Tensor = self.classifier(features)
+        labels = classes(batch.rows[:, 1:], batch.labels)
+        classification = cross_entropy(
+            logits.flatten(0, 1),
+            labels.flatten(),
+            ignore_index=IGNORED,
+        )
         contrast = super().forward(model, batch)["loss"]
         return {"loss": classification + _SHARE * contrast}
 

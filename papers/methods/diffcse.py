@@ -87,12 +87,16 @@ class DiffCse(Method):
         contrastive = info_nce(first, second, _TAU)
 
         ids = pad_sequence(batch.sequences(), batch_first=True, padding_value=IGNORED)
-        masks = list(torch.split(self._ordinary.mask(batch), batch.lengths.tolist()))
+        mask = self._ordinary.mask(batch)
+        masks = list(torch.split(mask, batch.lengths.tolist()))
         ordinary = pad_sequence(masks, batch_first=True).to(ids.device)
         edited, replaced = self.edited(ids, ordinary)
+
         logits = self._detect(edited.repeat(2, 1), projected)
+        labels = replaced.repeat(2, 1)
         detection = cross_entropy(
-            logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten()
+            logits.float().flatten(0, 1),
+            labels.flatten(),
         )
         return {
             "loss": contrastive + _LAMBDA * detection,

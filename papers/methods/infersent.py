@@ -1,6 +1,6 @@
 """InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors, trained on NLI.
 
-The vectors u and v of premise and hypothesis (`papers.methods.bilstm`) become (u, v, |u - v|, u * v). Linear
+The vectors u and v of premise and hypothesis (`papers.methods.word_vectors`) become (u, v, |u - v|, u * v). Linear
 layers of 512 and 512 units, as in the authors' code, and an output per class classify the pair: the mean
 cross-entropy (Figure 1 there). Word vectors are frozen. Differences from the paper: two classes, because
 neutral rows are left out; a triplet is two pairs; AdamW instead of SGD.
@@ -56,7 +56,11 @@ class InferSent(Method):
         u, v = sides(batch.vectors(model), batch)
         logits: Tensor = self.classifier(features(u, v))
         labels = classes(batch.rows[:, 1:], batch.labels)
-        return {"loss": cross_entropy(logits.float().flatten(0, 1), labels.flatten())}
+        loss = cross_entropy(
+            logits.float().flatten(0, 1),
+            labels.flatten(),
+        )
+        return {"loss": loss}
 
 
 def sides(
@@ -85,4 +89,10 @@ def features(
     u: Float[Tensor, "*row dim"], v: Float[Tensor, "*row dim"]
 ) -> Float[Tensor, "*row four"]:
     """(u, v, |u - v|, u * v)."""
-    return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)
+    parts = [
+        u,
+        v,
+        (u - v).abs(),
+        u * v,
+    ]
+    return torch.cat(parts, dim=-1)

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot, softplus
 
-from papers.methods.base import Encode, Method, text_of_token
+from papers.methods.base import Encode, Method, in_batches, text_of_token
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -36,10 +36,16 @@ class NGrams(nn.ModuleList):
 
     def __init__(self, widths: Sequence[int], dim: int) -> None:
         super().__init__()
-        for width, features in zip(
-            widths, np.array_split(np.arange(dim), len(widths)), strict=True
-        ):
-            self.append(nn.Conv1d(dim, len(features), width, padding=width // 2))
+        shares = np.array_split(np.arange(dim), len(widths))
+        for width, features in zip(widths, shares, strict=True):
+            self.append(
+                nn.Conv1d(
+                    dim,
+                    len(features),
+                    width,
+                    padding=width // 2,
+                )
+            )
         self._gap = max(widths) // 2
 
     def forward(
@@ -50,8 +56,8 @@ class NGrams(nn.ModuleList):
         count, dim = tokens.shape
         positions = torch.arange(count, device=tokens.device) + text * self._gap
         length = int(positions[-1]) + 1 + self._gap
-        spread = tokens.new_zeros(length, dim, dtype=torch.float32)
-        spread = spread.index_copy(0, positions, tokens.float())
+        empty = tokens.new_zeros(length, dim, dtype=torch.float32)
+        spread = empty.index_copy(0, positions, tokens.float())
         with torch.autocast(tokens.device.type, enabled=False):
             features = torch.cat([convolve(spread.T) for convolve in self])
         return torch.relu(features.T[positions])
@@ -71,7 +77,9 @@ class IsBert(Method):
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
         local, text = self._local(model, batch)
-        return {"loss": information_loss(local, mean(local, text), text, batch.texts)}
+        vectors = mean(local, text)
+        loss = information_loss(local, vectors, text, batch.texts)
+        return {"loss": loss}
 
     def save(self, folder: Path) -> None:
         """Write the convolutions to the model folder."""
@@ -88,14 +96,11 @@ class IsBert(Method):
             self.ngrams.load_state_dict(load_file(folder / _FILE))
         self.to(encoder.device)
 
-        @torch.inference_mode()
-        def encode(texts: list[str]) -> np.ndarray:
-            vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
-            for rows, batch in encoder.token_batches(texts):
-                vectors[rows] = mean(*self._local(encoder.model, batch)).cpu().numpy()
-            return vectors
+        def vectors_of(batch: TextBatch) -> Tensor:
+            local, text = self._local(encoder.model, batch)
+            return mean(local, text)
 
-        return encode
+        return in_batches(encoder, vectors_of)
 
     def _local(self, model: Any, batch: TextBatch) -> tuple[Tensor, Tensor]:
         """The features of each token, and the index of its text."""
@@ -123,6 +128,8 @@ def information_loss(
     scores = local @ vectors.T
     is_own = one_hot(text, len(vectors)).bool()
     is_other = text_ids[text][:, None] != text_ids
-    positive = softplus(-scores).masked_fill(~is_own, 0).sum() / len(local)
-    negative = softplus(scores).masked_fill(~is_other, 0).sum()
-    return positive + negative / is_other.sum().clamp_min(1)
+    of_own = softplus(-scores).masked_fill(~is_own, 0)
+    of_others = softplus(scores).masked_fill(~is_other, 0)
+    positive = of_own.sum() / len(local)
+    negative = of_others.sum() / is_other.sum().clamp_min(1)
+    return positive + negative

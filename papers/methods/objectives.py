@@ -40,7 +40,9 @@ def phase_similarity(
     """
     z = _complex_numbers(first)
     w = _complex_numbers(second)
-    weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
+    length_z = torch.linalg.vector_norm(z, dim=-2)
+    length_w = torch.linalg.vector_norm(w, dim=-2)
+    weight = length_z * length_w
     total_weight = weight.sum(-1).clamp_min(1e-6)
     mean_cosine = (z * w).sum((-2, -1)) / total_weight
     mean_square = (1 - mean_cosine) / 2
@@ -63,7 +65,8 @@ def ranked(
     is_higher = labels[:, None] > labels[None, :]
     differences = scores[None, :] - scores[:, None]
     counted = differences[is_higher]
-    return torch.cat([counted.new_zeros(1), counted]).logsumexp(0)
+    terms = torch.cat([counted.new_zeros(1), counted])
+    return terms.logsumexp(0)
 
 
 def in_batch_of_rows(

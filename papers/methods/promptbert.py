@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pairkit.base.errors import ConfigError
-from papers.methods.base import Encode, Method, info_nce
+from papers.methods.base import Encode, Method, in_batches, info_nce
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -68,17 +68,11 @@ class PromptBert(Method):
         del folder
         first, _ = templates(encoder)
 
-        @torch.inference_mode()
-        def encode(texts: list[str]) -> np.ndarray:
-            vectors = np.empty((len(texts), encoder.model.token_dim), np.float32)
-            for rows, batch in encoder.token_batches(texts):
-                filled = fill_template(batch, first)
-                vectors[rows] = (
-                    mask_vectors(encoder.model, filled, first).float().cpu().numpy()
-                )
-            return vectors
+        def vectors_of(batch: TextBatch) -> Tensor:
+            filled = fill_template(batch, first)
+            return mask_vectors(encoder.model, filled, first)
 
-        return encode
+        return in_batches(encoder, vectors_of)
 
     def _view(
         self, model: Any, batch: TextBatch, template: Template

@@ -17,9 +17,9 @@ from torch import Tensor
 from aoe_train import ran
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import whole_folder
+from papers.ran.corpus import load_tokenizer
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
-from papers.ran.tokenizer import load_tokenizer
 
 Sources = dict[str, list[str]]
 

@@ -1,4 +1,4 @@
-"""Plain texts as token sequences for pre-training."""
+"""Plain texts as token sequences for pre-training, and the tokenizer: WordPiece without special tokens."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import read_text_lines
 from pairkit.dataset.reading.tables import is_table, read_table
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 _BATCH = 1000  # texts per call of the tokenizer
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 
 
 @dataclass(frozen=True)
@@ -92,3 +98,50 @@ def _texts(path: Path, column: str) -> Iterator[str]:
         yield from (str(text) for text in table[column] if text is not None)
         return
     yield from (line.rstrip("\r\n") for _, line in read_text_lines(path))
+
+
+def load_tokenizer(source: Path, *, lowercase: bool = True) -> PreTrainedTokenizerFast:
+    """Load a tokenizer folder, or a WordPiece vocabulary with one token per line."""
+    if source.is_file():
+        return _wordpiece(source, lowercase=lowercase)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+    # Damaged files make transformers and tokenizers raise many types.
+    except Exception as error:
+        raise ConfigError(
+            f"{source}: no tokenizer ({one_line(str(error), 200)}); expected a folder with tokenizer.json or"
+            " a vocab.txt"
+        ) from error
+    if tokenizer.pad_token_id is None:
+        raise ConfigError(
+            f"{source}: the tokenizer has no padding token; use that of an encoder"
+        )
+    return cast("PreTrainedTokenizerFast", tokenizer)
+
+
+def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
+    try:
+        # Not `splitlines`, because some entries are Unicode line separators.
+        entries = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"not readable as UTF-8 ({error})", path=file) from error
+    numbers = {entry: number for number, entry in enumerate(entries)}
+    missing = [token for token in _SPECIAL.values() if token not in numbers]
+    if missing:
+        raise DataError(
+            f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token per line",
+            path=file,
+        )
+    if len(numbers) != len(entries):
+        raise DataError(f"{len(entries) - len(numbers)} duplicate entries", path=file)
+    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token=_SPECIAL["unk_token"]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        model_input_names=["input_ids", "attention_mask"],
+        **_SPECIAL,
+    )

@@ -28,12 +28,20 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import sha256, whole_folder, write_json
-from pairkit.base.system.folders import try_read_json_object
-from papers.ran.corpus import Corpus, read_texts, tokenize_corpus
-from papers.ran.masked_lm import RanForMaskedLM
-from papers.ran.masking import MaskedSequences, Vocabulary, pad_examples
+from pairkit.base.system.folders import try_read_json_object, work_beside
+from papers.ran.corpus import (
+    Corpus,
+    load_tokenizer,
+    read_texts,
+    tokenize_corpus,
+)
+from papers.ran.masked_lm import (
+    MaskedSequences,
+    RanForMaskedLM,
+    Vocabulary,
+    pad_examples,
+)
 from papers.ran.settings import PretrainSettings
-from papers.ran.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, TrainerControl, TrainerState
@@ -54,7 +62,7 @@ def pretrain(
         `out`, `steps`, `tokens` (without padding), `seconds` (of this process), `loss_first` (first step)
         and `loss_last` (mean of the last log interval).
     """
-    work = settings.out.with_name(f"{settings.out.name}.work")
+    work = work_beside(settings.out)
     origin = _origin(settings)
     _open_work(settings, work, origin)
     source = settings.tokenizer or settings.init_from
@@ -152,12 +160,12 @@ def _newest_checkpoint(work: Path) -> str | None:
     states = work.glob("checkpoint-*/trainer_state.json")
     complete = [path.parent for path in states if path.stat().st_size]
     newest = max(complete, key=_step, default=None)
-    return None if newest is None or _step(newest) < 0 else str(newest)
+    return None if newest is None else str(newest)
 
 
 def _step(checkpoint: Path) -> int:
-    number = checkpoint.name.rpartition("-")[2]
-    return int(number) if number.isdecimal() else -1
+    _, _, number = checkpoint.name.rpartition("-")
+    return int(number)
 
 
 def _model(

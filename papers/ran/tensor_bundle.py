@@ -108,12 +108,13 @@ def _tensor(
         for dim in dims
         if isinstance(dim, bytes)
     )
-    is_whole = math.prod(shape) * dtype.itemsize == size
+    # The product of many large dimensions would take minutes.
+    is_whole = len(shape) <= _RANK_LIMIT and math.prod(shape) * dtype.itemsize == size
     is_within = offset + size <= path.stat().st_size
-    if len(shape) > _RANK_LIMIT or not is_whole or not is_within:
+    if not is_whole or not is_within:
         raise DataError(
-            f"{name}: {size} bytes at {offset} are not shape {shape} of {dtype} within the file; "
-            "download the file again",
+            f"{name}: {size} bytes at {offset} are not shape {shape[:_RANK_LIMIT]} of"
+            f" {dtype} within the file; download the file again",
             path=path,
         )
     if size == 0:

@@ -1,22 +1,36 @@
-"""The runs of a recipe at a scale."""
+"""The runs of a recipe at a scale, and the actions that an untrusted recipe needs consent for."""
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from papers.methods import method
-from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, RowAtScale, Scale
+from papers.reproduce.recipe import (
+    NO_DEV,
+    SMOKE_SETTINGS,
+    Recipe,
+    Row,
+    RowAtScale,
+    Scale,
+)
+from papers.suites.mteb import MTEB
 
 if TYPE_CHECKING:
     from papers.reproduce.recipe import AtScale, Precision, Source, Texts, Tree, Whiten
 
 # Rows and runs differ in these, so --set refuses them.
 _NOT_FOR_ALL = ("seed", "preset")
+_BELOW = ("{data}/", "{work}/")
+_PACKAGED = ("minilm", "smollm2")
+# Settings that name a model or data.
+_SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")
 
 
 @dataclass(frozen=True)
@@ -192,3 +206,60 @@ def _source(at: AtScale, row: RowAtScale, folders: Folders) -> Source:
     own = {"train": row.data, "labels": row.labels} if row.data else {}
     source = at.source.model_copy(update=own)
     return source.model_copy(update={"train": tuple(map(folders.fill, source.train))})
+
+
+def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
+    """One line per action that needs consent; empty if all models and data are in --data-dir."""
+    sources = _sources(recipe, scale)
+    services = []
+    for name, value in _settings(recipe, scale):
+        if name in _SOURCE_KEYS:
+            sources.append(one_line(str(value), None))
+        elif name == "report_to" and value:
+            services.append(one_line(f"to {value}"))
+    commands = recipe.at(scale).source.prepare
+    return [
+        *(f"runs    {' '.join(command)}" for command in commands),
+        *dict.fromkeys(f"loads   {name}" for name in filter(_is_outside, sources)),
+        *dict.fromkeys(f"reports {service}" for service in services),
+    ]
+
+
+def _sources(recipe: Recipe, scale: Scale) -> list[str | None]:
+    """Models and data that the recipe names, besides those in settings."""
+    at = recipe.at(scale)
+    sources = [at.backbone, *at.source.train, at.source.dev]
+    sources += [column.data for column in at.evaluate]
+    # MTEB downloads the data of its tasks.
+    sources += [MTEB for column in at.evaluate if column.suite == MTEB]
+    for row in recipe.runs:
+        row_at = row.at(scale)
+        sources += [row.backbone, row_at.backbone, *row_at.data]
+        sources += [*row.options.values(), *row_at.options.values()]
+        sources += [texts.of for texts in (row.texts, row.whiten, row.flow) if texts]
+    return sources
+
+
+def _is_outside(source: str | None) -> bool:
+    """Whether a model or data are not in --data-dir."""
+    if source in (None, NO_DEV, *_PACKAGED):
+        return False
+    if ".." in re.split(r"[/\\]", source) or "://" in source:
+        raise ConfigError(
+            f"the recipe names {source}; expected a path below {' or '.join(_BELOW)}, or a Hub id"
+        )
+    return not source.startswith(_BELOW)
+
+
+def _settings(recipe: Recipe, scale: Scale) -> Iterator[tuple[str, Any]]:
+    """All settings of the recipe, each with the last part of its key."""
+    layers = [recipe.settings, recipe.at(scale).settings]
+    for row in recipe.runs:
+        layers += [row.settings, row.at(scale).settings]
+    while layers:
+        for key, value in layers.pop().items():
+            if isinstance(value, dict):
+                layers.append(value)
+            else:
+                # A quoted key may have dots.
+                yield key.rpartition(".")[2], value

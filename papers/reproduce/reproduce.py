@@ -154,9 +154,12 @@ class SharedRuns:
             )
         at = recipe.at(options.scale)
         scoring = Scoring(at.evaluate, options.folders)
-        keep_models = options.keep_models
         self._runner = Runner(
-            options.out, at, options.folders, scoring, say, keep_models=keep_models
+            options.out,
+            at,
+            options.folders,
+            scoring,
+            keep_models=options.keep_models,
         )
         seeds = tuple(dict.fromkeys((*at.seeds, *options.seeds)))
         self._all_runs, _ = plan_runs(recipe, replace(options, seeds=seeds, only=()))

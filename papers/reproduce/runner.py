@@ -6,24 +6,20 @@ import gc
 import hashlib
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import TypeAdapter
 
 import aoe_train
 from pairkit import __version__
 from pairkit.base.system.files import remove, sha256, write_json
-from pairkit.base.system.folders import work_beside
+from pairkit.base.system.folders import read_json_object, work_beside
 from pairkit.dataset.reading.reader import read_rows
-from papers.methods.bilstm import bilstm_folder
-from papers.methods.flow import with_flow
-from papers.methods.whitening import whitened
-from papers.methods.word_vectors import WordVectors, is_word_vectors
+from papers.methods.fitted import whitened, with_flow
+from papers.methods.word_vectors import WordVectors, bilstm_folder, is_word_vectors
 from papers.reproduce.recipe import slug
 from papers.reproduce.training_data import TrainingData, training_data
 
@@ -63,7 +59,6 @@ class Runner:
         at: AtScale,
         folders: Folders,
         scoring: Scoring,
-        say: Callable[[str], None],
         *,
         keep_models: bool,
     ) -> None:
@@ -71,7 +66,6 @@ class Runner:
         self.at = at
         self.folders = folders
         self.scoring = scoring
-        self.say = say
         self.keep_models = keep_models
         self._data: dict[str, TrainingData] = {}
         self._hashes: dict[str, dict[str, str]] = {}
@@ -81,12 +75,7 @@ class Runner:
         path = self._path(run)
         if not path.is_file():
             return None
-        try:
-            return TypeAdapter(Record).validate_json(path.read_bytes())
-        except (OSError, ValueError):
-            self.say(f"{path}: unreadable record; the run is repeated")
-            path.unlink(missing_ok=True)
-            return None
+        return Record(**read_json_object(path))
 
     def claim(self, run: Run) -> Path:
         """The folder that a process locks while it does a run."""

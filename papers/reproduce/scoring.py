@@ -11,6 +11,7 @@ import numpy as np
 import aoe_train
 from pairkit.base.errors import ConfigError, DataError
 from papers import suites
+from papers.reproduce.table import DEV
 from papers.suites.mteb import MTEB, evaluate_mteb, mteb_tasks
 from papers.suites.published import MEAN
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from papers.reproduce.plan import Folders
     from papers.reproduce.recipe import Column, Precision
 
-RESERVED = "dev"
 PAIRS = "pairs"  # any pairs with labels, instead of a suite
 _FAST = (PAIRS, "sts", "gis")  # suites that are cheap to score with random vectors
 
@@ -43,7 +43,7 @@ class Scoring:
             if column.mean:
                 self.titles.append(MEAN)
         for title in self.titles:
-            if self.titles.count(title) > 1 or title == RESERVED:
+            if self.titles.count(title) > 1 or title == DEV:
                 raise ConfigError(
                     f"two columns would be named {title!r}; set different names"
                 )

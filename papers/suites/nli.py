@@ -31,11 +31,11 @@ import numpy as np
 import polars as pl
 
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.tables import first_row, read_table
+from pairkit.dataset.reading.tables import first_row
 from papers.suites.probe import ClassTask, Examples, JoinedTask
+from papers.suites.published import check_size, read_columns, table_path
 
 _CLASSES = ("entailment", "neutral", "contradiction")
-_COLUMNS = ("label", "premise", "hypothesis")
 _TEST_SHARE = 4  # one of four premises is in the test
 _ROWS = {
     "snli-train": 549367,
@@ -59,11 +59,8 @@ def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:
     """The files of a task's parts; only the split `test` exists."""
     if split != "test":
         return ()
-    paths = []
-    for name in _FILES[task]:
-        plain = data_dir / "nli" / f"{name}.tsv"
-        paths.append(plain if plain.is_file() else plain.with_suffix(".tsv.gz"))
-    return tuple(paths)
+    folder = data_dir / "nli"
+    return tuple(table_path(folder / f"{name}.tsv") for name in _FILES[task])
 
 
 def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
@@ -92,19 +89,8 @@ def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _read(path: Path, published: int) -> pl.DataFrame:
-    frame = read_table(path)
-    absent = [name for name in _COLUMNS if name not in frame.columns]
-    if absent:
-        raise DataError(
-            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}",
-            path=path,
-            row=1,
-        )
-    if len(frame) != published:
-        raise DataError(
-            f"{len(frame):,} rows, expected {published:,}; download it again", path=path
-        )
-    frame = frame.select(pl.col(_COLUMNS).fill_null(""))
+    frame = read_columns(path, "label", "premise", "hypothesis").fill_null("")
+    check_size(path, len(frame), published)
     for row, label in enumerate(frame["label"].to_list(), start=first_row(path)):
         if label not in _CLASSES:
             raise DataError(

@@ -1,4 +1,4 @@
-"""The tables of both papers, from published.toml."""
+"""What is published: the tables of both papers, from published.toml, and the sizes of test sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 
-from pairkit.base.errors import ConfigError
+import polars as pl
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.tables import read_table
 
 MEAN = "mean"
 
@@ -53,3 +56,29 @@ def published_row(reference: str) -> dict[str, float]:
             f"no published scores {reference!r}; expected one of {', '.join(known)}"
         )
     return PUBLISHED[source].scores(row)
+
+
+def table_path(path: Path) -> Path:
+    """A table of --data-dir; if it is absent, its packed form with `.gz`."""
+    return path if path.is_file() else path.with_name(f"{path.name}.gz")
+
+
+def read_columns(path: Path, *columns: str) -> pl.DataFrame:
+    """These columns of a table."""
+    frame = read_table(path)
+    absent = [name for name in columns if name not in frame.columns]
+    if absent:
+        raise DataError(
+            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}",
+            path=path,
+            row=1,
+        )
+    return frame.select(columns)
+
+
+def check_size(path: Path, rows: int, published: int) -> None:
+    """Refuse a file that isn't whole."""
+    if rows != published:
+        raise DataError(
+            f"{rows:,} rows, expected {published:,}; download it again", path=path
+        )

@@ -20,13 +20,14 @@ import polars as pl
 
 from aoe_train import tasks
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.reading.tables import first_row, read_table
+from pairkit.dataset.reading.tables import first_row
+from papers.suites.published import check_size, read_columns, table_path
 
 _CAPTIONS = tuple(f"caption{number}" for number in range(1, 6))
 # The file of each split, with its number of images.
 _FILES = {
-    "test": ("flickr30k/flickr30k-test.tsv.gz", 1000),
-    "validation": ("flickr30k/flickr30k-val.tsv.gz", 1014),
+    "test": ("flickr30k/flickr30k-test.tsv", 1000),
+    "validation": ("flickr30k/flickr30k-val.tsv", 1014),
 }
 _RECALL_AT = (1, 5, 10)
 _DEPTH = max(_RECALL_AT)
@@ -67,34 +68,22 @@ class CaptionTask:
 def files(task: str, data_dir: Path, split: str) -> tuple[Path, ...]:  # noqa: ARG001 - there is one task
     """The file with the captions; it may be without `.gz`."""
     name, _ = _FILES[split]
-    packed = data_dir / name
-    plain = packed.with_suffix("")
-    return (plain if plain.is_file() else packed,)
+    return (table_path(data_dir / name),)
 
 
 def read(task: str, found: Sequence[Path]) -> CaptionTask:
     """All images of a split."""
     (path,) = found
-    frame = read_table(path)
-    if not set(_CAPTIONS) <= set(frame.columns):
-        raise DataError(
-            f"expected image, caption1 … caption5; found {', '.join(frame.columns)}",
-            path=path,
-        )
-    captions = frame.select(_CAPTIONS)
-    is_empty = pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "")
+    captions = read_columns(path, *_CAPTIONS)
+    texts = pl.all().str.strip_chars().fill_null("")
+    is_empty = pl.any_horizontal(texts == "")
     empty = captions.select(is_empty.arg_true()).to_series().to_list()
     if empty:
         raise DataError(
             "an empty caption; expected five", path=path, row=empty[0] + first_row(path)
         )
-    images = {Path(name).stem: count for name, count in _FILES.values()}
-    published = images[path.name.removesuffix(".gz")]
-    if len(captions) != published:
-        raise DataError(
-            f"{len(captions):,} rows, expected {published:,}; download it again",
-            path=path,
-        )
+    images = {Path(name).name: count for name, count in _FILES.values()}
+    check_size(path, len(captions), images[path.name.removesuffix(".gz")])
     return CaptionTask(task, captions.rows())
 
 
@@ -112,18 +101,20 @@ def _ranks(vectors: np.ndarray, size: int) -> np.ndarray:
         own = -np.sort(-near[start + 1 : end])
         near[start:end] = -np.inf
         is_before = near[None, :] >= own[:, None] - _ROUNDING
-        ranks[image] = 1 + is_before.sum(axis=1) + np.arange(size - 1)
+        others = is_before.sum(axis=1)
+        ranks[image] = 1 + others + np.arange(size - 1)
     return ranks
 
 
 def _metrics(ranks: np.ndarray) -> dict[str, np.ndarray]:
     references = ranks.shape[1]
     first = ranks[:, 0]
-    gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0).sum(axis=1)
-    ideal = (1 / np.log2(np.arange(min(references, _DEPTH)) + 2)).sum()
+    gains = np.where(ranks <= _DEPTH, 1 / np.log2(ranks + 1), 0)
+    best_ranks = 1 + np.arange(min(references, _DEPTH))
+    ideal = (1 / np.log2(best_ranks + 1)).sum()
     return {
         "strict_accuracy": ranks[:, -1] <= references,
         **{f"recall@{k}": (ranks <= k).mean(axis=1) for k in _RECALL_AT},
-        f"ndcg@{_DEPTH}": gains / ideal,
+        f"ndcg@{_DEPTH}": gains.sum(axis=1) / ideal,
         f"mrr@{_DEPTH}": np.where(first <= _DEPTH, 1 / first, 0),
     }

@@ -21,8 +21,9 @@ import numpy as np
 
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_whole
-from pairkit.dataset.reading.tables import first_row, is_table, read_table
+from pairkit.dataset.reading.tables import first_row, is_table
 from papers.suites.probe import ClassTask, Examples
+from papers.suites.published import check_size, read_columns
 
 _Row = tuple[int, tuple[str, ...]]
 """Index of the class, and one or two texts."""
@@ -84,11 +85,7 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
         rows += [(0, (text,)) for text in _lines(negative)]
         parts = [rows]
     for part, (_, published), path in zip(parts, _FILES[task], found, strict=False):
-        if len(part) != published:
-            raise DataError(
-                f"{len(part):,} rows, expected {published:,}; download it again",
-                path=path,
-            )
+        check_size(path, len(part), published)
     return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
 
 
@@ -109,15 +106,7 @@ def _words_and_class(row: _Row) -> tuple[int, ...]:
 def _table_rows(task: str, path: Path) -> Iterator[_Row]:
     label = "coarse" if task == "TREC" else "label"
     texts = ["sentence1", "sentence2"] if task == "MRPC" else ["text"]
-    frame = read_table(path)
-    absent = [name for name in (label, *texts) if name not in frame.columns]
-    if absent:
-        raise DataError(
-            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}",
-            path=path,
-            row=1,
-        )
-    rows = frame.select(label, *texts).fill_null("").iter_rows()
+    rows = read_columns(path, label, *texts).fill_null("").iter_rows()
     for number, (name, *row) in enumerate(rows, start=first_row(path)):
         yield _class(task, name, path, number), tuple(row)
 

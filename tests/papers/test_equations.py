@@ -6,6 +6,7 @@ import math
 import re
 
 import torch
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import (
@@ -15,7 +16,7 @@ from aoe_train.objectives.labelled_pairs import (
     unit,
 )
 from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import ObjectiveSettings
 from tests.aoe_train.tiny import seeded
 from tests.support.shorthand import ROOT, approx
 
@@ -34,26 +35,23 @@ def halves(first, second):
     return *first.chunk(2, dim=-1), *second.chunk(2, dim=-1)
 
 
-def ranked(scores, labels, tau, sign):
-    """log(1 + sum over label_i > label_j of exp(sign * (score_i - score_j) / tau))."""
+def ranked(scores, labels, sign):
+    """log(1 + sum over label_i > label_j of exp(sign * (score_i - score_j) / TAU))."""
     total = 1.0
     for i, high in enumerate(labels):
         for j, low in enumerate(labels):
             if high > low:
-                total += math.exp(sign * float(scores[i] - scores[j]) / tau)
+                total += math.exp(sign * float(scores[i] - scores[j]) / TAU)
     return math.log(total)
 
 
 def printed_contrast(first, second, targets):
     """arXiv Eq. 2 and ACL Eq. 4: a sum over the positives `targets` of each first text."""
     cosines = unit(first) @ unit(second).T / TAU
-    return float(
-        sum(
-            cosines[i].logsumexp(0) - cosines[i, j]
-            for i, own in enumerate(targets)
-            for j in own
-        )
-    )
+    total = 0.0
+    for row, own in zip(cosines, targets, strict=True):
+        total += float((row.logsumexp(0) - row[own]).sum())
+    return total
 
 
 def ours(first, second, texts, **options):
@@ -65,11 +63,9 @@ def ours(first, second, texts, **options):
 
 def test_equation_6_is_1_for_every_input():
     a, b, c, d = halves(*pairs())
-    printed = (
-        torch.complex(a * c + b * d, b * c - a * d)
-        / ((c**2 + d**2) * (a**2 + b**2)).sqrt()
-    )
-    assert torch.allclose(printed.abs(), torch.ones_like(a))
+    quotient = torch.complex(a * c + b * d, b * c - a * d)
+    lengths = ((c**2 + d**2) * (a**2 + b**2)).sqrt()
+    assert_close(quotient.abs() / lengths, torch.ones_like(a))
     assert angle_reference(*pairs()).std() > 0.1
 
 
@@ -79,15 +75,12 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
     lengths = first.norm(dim=-1) * second.norm(dim=-1)
     printed = ((a * c + b * d) + (b * c - a * d)).sum(-1) / lengths
     found = angle_reference(first, second)
-    assert torch.allclose(found, printed.abs())
+    assert_close(found, printed.abs())
     rotated = torch.cat([c - d, c + d], dim=-1)  # by 45 degrees, times the root of 2
-    assert torch.allclose(found, math.sqrt(2) * cosine(first, rotated).abs())
-    assert torch.allclose(
-        angle_reference(first, first), torch.ones(6, dtype=torch.float64)
-    )
-    assert torch.allclose(
-        angle_reference(rotated, second), torch.full((6,), 2**0.5, dtype=torch.float64)
-    )
+    assert_close(found, math.sqrt(2) * cosine(first, rotated).abs())
+    assert_close(angle_reference(first, first), torch.ones_like(found))
+    largest = torch.full_like(found, math.sqrt(2))
+    assert_close(angle_reference(rotated, second), largest)
     assert not torch.allclose(found, angle_reference(second, first))
     assert (printed < 0).any()  # ACL Eq. 2 takes the logarithm of it
 
@@ -95,21 +88,19 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
 def test_equation_7_ranks_the_other_way_round():
     first, second = pairs()
     labels, scores = torch.tensor([1.0, 0, 1, 0, 1, 0]), angle_reference(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(
-        ranked(scores, labels, TAU, -1)
-    )
-    reversed_loss = ranked(scores, labels, TAU, 1)  # as printed
+    ours = ranking_loss(scores, labels, 1 / TAU).item()
+    assert ours == approx(ranked(scores, labels, -1))
+    reversed_loss = ranked(scores, labels, 1)  # as printed
     assert reversed_loss == approx(ranking_loss(-scores, labels, 1 / TAU).item())
     better = scores + labels  # positives score higher
-    assert ranked(better, labels, TAU, 1) > reversed_loss
+    assert ranked(better, labels, 1) > reversed_loss
 
 
 def test_equation_1_is_ours():
     (first, second), labels = pairs(), torch.tensor([1.0, 0, 0.5, 0, 1, 0.5])
     scores = cosine(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == approx(
-        ranked(scores, labels, TAU, -1)
-    )
+    ours = ranking_loss(scores, labels, 1 / TAU).item()
+    assert ours == approx(ranked(scores, labels, -1))
 
 
 def test_the_contrast_is_a_mean_instead_of_a_sum():
@@ -123,31 +114,18 @@ def test_copies_of_a_positive():
     second = first + second
     second[1] = second[0]
     # The second texts of the first two pairs are the same.
-    texts = [
-        [0, 10],
-        [1, 10],
-        [2, 12],
-        [3, 13],
-    ]
+    texts = [[0, 10], [1, 10], [2, 12], [3, 13]]
     assigned = printed_contrast(first, second, [[0, 1], [0, 1], [2], [3]])
-    found = {
-        rule: ours(first, second, texts, duplicates=rule)
+    as_negatives = printed_contrast(first, second, [[0], [1], [2], [3]])
+    left_out = printed_contrast(first[2:], second, [[2], [3]])
+    for i in (0, 1):
+        left_out += printed_contrast(first[[i]], second[[i, 2, 3]], [[0]])
+    found = [
+        ours(first, second, texts, duplicates=rule)
         for rule in ("positive", "exclude", "negative")
-    }
-    assert found["positive"] == approx(assigned / 6)
-    assert found["negative"] == approx(
-        printed_contrast(first, second, [[0], [1], [2], [3]]) / 4
-    )
-    left_out = sum(
-        printed_contrast(first[[i]], second[kept], [[0]])
-        for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
-    )
-    left_out += sum(printed_contrast(first[[i]], second, [[i]]) for i in (2, 3))
-    assert found["exclude"] == approx(left_out / 4)
-    figures = [
-        f"{value:.2f}"
-        for value in (found["positive"], found["exclude"], found["negative"])
     ]
+    assert found == approx([assigned / 6, left_out / 4, as_negatives / 4])
+    figures = [f"{value:.2f}" for value in found]
     assert re.findall(r"\d\.\d\d", PAGE[PAGE.index("toy batch") :]) == figures
 
 
@@ -157,15 +135,11 @@ def test_hard_negatives_are_candidates_beyond_equation_4():
     numbers = torch.arange(15).reshape(5, 3)
     first, positives = vectors[:, 0], vectors[:, 1]
     printed = printed_contrast(first, positives, [[i] for i in range(5)]) / 5
-    losses = {}
-    for hard in (True, False):
-        settings = ObjectiveSettings(
-            weights=Weights(contrastive=1),
-            tau=Taus(contrastive=TAU),
-            hard_negatives=hard,
-        )
-        losses[hard] = Objective(settings, dim=8, kind="triplet")(
-            vectors, None, numbers
-        )["loss"].item()
-    assert losses[False] == approx(printed)
-    assert losses[True] > printed
+
+    def loss(**options):
+        options |= {"weights": {"contrastive": 1}, "tau": {"contrastive": TAU}}
+        objective = Objective(ObjectiveSettings(**options), dim=8, kind="triplet")
+        return objective(vectors, None, numbers)["loss"].item()
+
+    assert loss(hard_negatives=False) == approx(printed)
+    assert loss() > printed

@@ -9,47 +9,37 @@ from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
-import pytest
 from numpy.linalg import norm
 from numpy.random import default_rng
 from scipy import stats
 
-from pairkit import ConfigError, DataError
-from papers.figures.halves import Zone, distances, halves
+from papers.figures.curves import read_curves
+from papers.figures.densities import density, gold_scores, levels, nearest
+from papers.figures.halves import Pairs, Zone, distances, halves
 from papers.figures.make import Request, make_figures
-from papers.figures.numbers import (
-    Pairs,
-    density,
-    gold_scores,
-    levels,
-    nearest,
-    read_curves,
-)
 from tests.aoe_train.tiny import WORDS, load
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
     module_fixture,
-    parametrize,
+    table,
     values,
 )
 
 SMALL = Zone(above=0.5, perplexity=5)
-RUN = {
-    "origin": {
-        "settings": {
-            "objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}
-        }
-    },
+RUN = json.loads("""
+{
+    "origin": {"settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}},
     "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
     "history": [
         {"step": 10, "loss": 9.0, "cosent": 3.0, "angle": 3.0, "learning_rate": 1e-5},
-        {"step": 20, "loss": 7.0, "cosent": 3.0, "angle": 2.0, "learning_rate": 0.0},
+        {"step": 20, "loss": 7.0, "cosent": 3.0, "angle": 2.0, "learning_rate": 0.0}
     ],
     "dev_history": [{"step": 15, "eval_dev": 0.7}, {"step": 20, "eval_dev": 0.6}],
-    "best_step": 15,
+    "best_step": 15
 }
+""")
 
 
 def write_run(folder, **changes):
@@ -81,16 +71,12 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
     before = files(out)
-    names = [
-        f"{name}.{kind}"
-        for name in ("densities", "halves-bert", "pairs")
-        for kind in ("png", "svg")
-    ]
-    assert before.keys() == {*names, "figures.json"}
     assert "curves of bert" in printed["left_out"]
-    for name in names[1::2]:
+    record = json.loads(before.pop("figures.json"))
+    names = "densities.png densities.svg halves-bert.png halves-bert.svg pairs.png pairs.svg"
+    assert sorted(before) == record["files"] == names.split()
+    for name in record["files"][1::2]:
         ElementTree.fromstring(before[name])
-    record = json.loads(before["figures.json"])
     rows = pl.read_csv(pairs, separator="\t", quote_char=None)
     one, other = (
         load(bert).encode(rows[name].to_list()) for name in ("sentence1", "sentence2")
@@ -119,26 +105,20 @@ def test_figures_of_a_dataset(tmp_path):
             train | 600
             test | 4
             """):
-        rows = [
-            {
-                "text1": "a b c",
-                "text2": "a b d" if label else "e f g",
-                "label": label,
-                "repo": f"r/{label}",
-            }
-            for label in (0, 1, 1, 0)
-        ]
-        rows[0]["text1"] = "word " * long
-        lines = "\n".join(map(json.dumps, rows))
-        (tmp_path / "data" / f"{split}.jsonl").write_text(lines + "\n")
+        first = "word " * long
+        rows = f"""text1,text2,label,repo
+{first},e f g,0,r/0
+a b c,a b d,1,r/1
+a b c,a b d,1,r/1
+a b c,e f g,0,r/0
+"""
+        (tmp_path / "data" / f"{split}.csv").write_text(rows)
     request = Request((), str(tmp_path / "data"), kind="pairs")
     found = make_figures(request, tmp_path / "out", lambda _: None)
     assert found["files"] == ["pairs.png", "pairs.svg"]
     assert found["pairs"]["long_texts"] == {"train": 1 / 8, "test": 0}
     assert found["pairs"]["mean_overlap"]["1-gram"] == {"negative": 0, "positive": 50}
     assert found["pairs"]["sources"] == {"r/0": 4, "r/1": 4}
-    with config_error("--kind densities needs --model"):
-        Request((), "x.tsv", kind="densities")
 
 
 def test_curves_of_runs(tmp_path):
@@ -149,11 +129,8 @@ def test_curves_of_runs(tmp_path):
     assert printed["files"] == ["curves.png", "curves.svg"]
     found = read_curves(models[0])
     assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
-    # In_batch had no weight; the learning rate is no part.
-    assert list(found.parts) == [
-        "cosent",
-        "angle",
-    ]
+    # in_batch had no weight; the learning rate is no part
+    assert list(found.parts) == ["cosent", "angle"]
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
     assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
         [0, 15, 20],
@@ -186,37 +163,27 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200
 
 
-@parametrize(
-    "labels, expected",
-    [
-        ([0, 1, 1], [0, 1]),
-        (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]),
-        (np.arange(1, 2, 0.1), None),
-    ],
+@table(
+    """
+    labels, expected
+    [0, 1, 1] | [0, 1]
+    [0, 0.4, 1.2, 2.9, 3.3, 4.6, 4.8] | [0, 1, 2, 3, 4, 5]
+    [1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.7, 2] | [1, 1.2, 1.4, 1.6, 1.8, 2]
+    """
 )
 def test_groups_by_gold_score(labels, expected):
-    at = levels(np.asarray(labels, float))
-    assert at.tolist() == approx(
-        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
-    )
-    assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
-    assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
+    labels = np.array(labels, float)
+    assert levels(labels) == approx(expected)
+    assert gold_scores(labels).pairs.sum() == len(labels)
+    assert nearest(np.array([0.49, 0.5]), np.array([0, 1])).tolist() == [0, 1]
 
 
 def made(dim=8):
-    draw = default_rng(0)
+    vectors = default_rng(0).normal(size=(60, dim))
     rows = np.arange(60).reshape(-1, 2)
-    texts = [str(n) for n in range(30)]
-    labels = np.linspace(0, 5, 30)
-    return Pairs(
-        "made",
-        texts,
-        texts,
-        labels,
-        draw.normal(size=(60, dim)),
-        rows,
-        np.linspace(-1, 1, 30),
-    )
+    texts = [*map(str, range(30))]
+    labels, cosines = np.linspace(0, 5, 30), np.linspace(-1, 1, 30)
+    return Pairs("made", texts, texts, labels, vectors, rows, cosines)
 
 
 def test_halves_of_the_pairs_in_the_zone():
@@ -232,20 +199,28 @@ def test_halves_of_the_pairs_in_the_zone():
     assert (once.real.mean, once.imaginary.mean, once.imaginary_larger) == (5, 10, 1)
 
 
-@parametrize(
-    "make, message",
-    [
-        (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),
-        (lambda: Zone(above=1), "--above 1"),
-        (lambda: Zone(perplexity=1), "--perplexity 1"),
-        (lambda: Request(["m"], kind="pies"), "--kind pies"),
-        (lambda: Request(["m", "m"]), "given twice"),
-        (lambda: Request(["m"], saturation=1), "--saturation 1"),
-        (lambda: Request(["m"], kind="halves"), "needs --data"),
-        (lambda: halves(made(7), Zone(perplexity=3), model="m"), "an odd dimension"),
-        (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
-    ],
+@table(
+    """
+    kind, given, message
+    Zone | {'rule': 'score'} | --zone score: expected gold, cosine, all
+    Zone | {'above': 1} | --above 1
+    Zone | {'perplexity': 1} | --perplexity 1
+    Request | {'models': ['m'], 'kind': 'pies'} | --kind pies
+    Request | {'models': ['m', 'm']} | given twice
+    Request | {'models': ['m'], 'saturation': 1} | --saturation 1
+    Request | {'models': ['m'], 'kind': 'halves'} | needs --data
+    Request | {'models': [], 'data': 'x.tsv', 'kind': 'densities'} | densities needs --model
+    """,
+    Zone=Zone,
+    Request=Request,
 )
-def test_invalid_requests(make, message):
-    with pytest.raises((ConfigError, DataError), match=message):
-        make()
+def test_invalid_requests(kind, given, message):
+    with config_error(message):
+        kind(**given)
+
+
+def test_vectors_without_halves_and_too_few_texts():
+    with config_error("an odd dimension"):
+        halves(made(7), Zone(perplexity=3), model="m")
+    with data_error("needs 92 texts or more"):
+        halves(made(), Zone(), model="m")

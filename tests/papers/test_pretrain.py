@@ -1,54 +1,49 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file
+from torch.testing import assert_close
 from transformers import AutoModel, AutoTokenizer, Trainer
 
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.pretrain import pretrain
-from papers.ran.settings import PretrainSettings, RanSizes
+from papers.ran.settings import PretrainSettings
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import read_json
-from tests.support.shorthand import config_error, parametrize
-
-SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
+from tests.support.shorthand import config_error, parametrize, table
 
 
 @pytest.fixture
 def texts(tmp_path):
-    choose = random.Random(0)
-    drawn = [
-        (choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"]))
-        for _ in range(60)
-    ]
-    rows = [
-        f"the {size} {who} is eating the {size} apple and the {who} is running"
-        for who, size in drawn
-    ]
+    draw = random.Random(0)
+    rows = []
+    for _ in range(60):
+        who, size = draw.choice(["dog", "cat", "bird"]), draw.choice(["large", "small"])
+        rows.append(
+            f"the {size} {who} is eating the {size} apple and the {who} is running"
+        )
     path = tmp_path / "texts.txt"
     path.write_text("\n".join([*rows, " ".join(rows[:6])]))
     return path
 
 
 def settings(texts, bert, **changes):
-    values = {
-        "texts": (texts,),
-        "out": texts.with_name("ran"),
-        "tokenizer": bert,
-        "sizes": SIZES,
-        "length": 32,
-        "steps": 6,
-        "batch_size": 8,
-        "lr": 1e-2,
-        "warmup": 2,
-        "log_steps": 2,
-        "checkpoint_steps": 2,
-    }
-    return PretrainSettings(**values | changes)
+    values = tomllib.loads("""
+        sizes = { dim = 32, layers = 1, heads = 2, head_dim = 8, window = 16, dropout = 0 }
+        length = 32
+        steps = 6
+        batch_size = 8
+        lr = 1e-2
+        warmup = 2
+        log_steps = 2
+        checkpoint_steps = 2
+        """)
+    paths = {"texts": (texts,), "out": texts.with_name("ran"), "tokenizer": bert}
+    return PretrainSettings(**values | paths | changes)
 
 
 def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
@@ -68,18 +63,14 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
     assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
 
 
-@parametrize(
-    "changes, sign",
-    [
-        ({"lr": 1e30, "steps": 30}, "the loss became nan"),
-        ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
-        # No entry but the first.
-        (
-            {"lr": 1e30, "steps": 5, "log_steps": 100},
-            "the loss became nan",
-        ),
-    ],
-    ids=["no number", "far above its beginning", "after the last entry"],
+@table(
+    r"""
+    changes, sign
+    {'lr': 1e30, 'steps': 30} | the loss became nan
+    {'lr': 3, 'steps': 30, 'log_steps': 1} | the loss rose from 5\.\d+ to \d+
+    # no entry but the first
+    {'lr': 1e30, 'steps': 5, 'log_steps': 100} | the loss became nan
+    """
 )
 def test_a_diverged_run_stops(texts, bert, changes, sign):
     run = settings(texts, bert, **changes)
@@ -116,34 +107,23 @@ def test_a_killed_run_continues_to_the_same_weights(
             pretrain(broken)
     assert not broken.out.exists()
     # The newest checkpoint was not whole yet.
-    (texts.with_name("ran.work") / "checkpoint-4" / "trainer_state.json").unlink()
+    (texts.with_name("ran.work") / "checkpoint-4/trainer_state.json").write_text("")
     with config_error("other settings or texts"):
         pretrain(broken.model_copy(update={"lr": 0.5}))
     result = pretrain(broken)
     names = ("steps", "tokens", "loss_first", "loss_last")
     assert [result[name] for name in names] == [expected[name] for name in names]
-    weights = [
-        load_file(out / "model.safetensors") for out in (undisturbed.out, broken.out)
-    ]
-    assert weights[0].keys() == weights[1].keys()
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    weights = load_file(undisturbed.out / "model.safetensors")
+    found = load_file(broken.out / "model.safetensors")
+    assert_close(found, weights, rtol=0, atol=0)
 
 
 def test_embeddings_of_another_encoder_and_fresh(texts, bert):
-    sizes = SIZES.model_copy(update={"dim": 999})
-    how = {
-        "tokenizer": None,
-        "init_from": bert,
-        "sizes": sizes,
-        "lr": 1e-9,
-        "weight_decay": 0,
-    }
-    model = AutoModel.from_pretrained(
-        pretrain(settings(texts, bert, steps=1, **how))["out"]
-    )
-    torch.testing.assert_close(
-        model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0
-    )
+    still = {"steps": 1, "lr": 1e-9, "weight_decay": 0, "sizes": {"dim": 999}}
+    run = settings(texts, bert, tokenizer=None, init_from=bert, **still)
+    pretrain(run)
+    found = AutoModel.from_pretrained(run.out).embed_tokens.weight
+    assert_close(found, read_embeddings(bert), atol=1e-6, rtol=0)
     with config_error("already exists"):
         pretrain(settings(texts, bert, steps=1))
     assert pretrain(settings(texts, bert, steps=2, fresh=True))["steps"] == 2

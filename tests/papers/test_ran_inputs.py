@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import numpy as np
-import polars as pl
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,13 +16,12 @@ from torch.testing import assert_close
 from transformers import AutoTokenizer
 
 from aoe_train import ran
-from papers.ran.corpus import read_texts, tokenize_corpus
-from papers.ran.masked_lm import RanForMaskedLM
-from papers.ran.masking import IGNORED, Vocabulary, mask_words
+from papers.ran.corpus import load_tokenizer, read_texts, tokenize_corpus
+from papers.ran.masked_lm import IGNORED, RanForMaskedLM, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
-from papers.ran.tokenizer import load_tokenizer
 from tests.aoe_train.tiny import bytelevel, wordpiece
 from tests.support.shorthand import (
+    approx,
     config_error,
     data_error,
     parametrize,
@@ -33,9 +32,8 @@ from tests.support.shorthand import (
 TOKENIZER = wordpiece()
 VOCABULARY = Vocabulary.of(TOKENIZER)
 SPECIAL = sorted(TOKENIZER.all_special_ids)
-TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(
-    np.array
-)
+IDS = st.integers(0, len(TOKENIZER) - 1)
+TOKENS = st.lists(IDS, min_size=1, max_size=60).map(np.array)
 
 
 def words(ids):
@@ -70,21 +68,16 @@ def test_whole_words_are_hidden_up_to_the_share(ids, seed, share):
 
 
 def test_shares_of_masked_random_and_unchanged_tokens():
-    ids = np.array(
-        TOKENIZER(
-            "the old crash not the new error of a large compiler",
-            add_special_tokens=False,
-        ).input_ids
-    )
-    counts = np.zeros(3)
+    words = "the old crash not the new error of a large compiler"
+    ids = np.array(TOKENIZER(words, add_special_tokens=False).input_ids)
+    masked = same = hidden = 0
     for row in range(3000):
-        shown, labels = mask_words(
-            ids, VOCABULARY, MaskSettings(share=0.3), (1, 0, row)
-        )
-        hidden = labels != IGNORED
-        masked, same = shown[hidden] == VOCABULARY.mask_id, shown[hidden] == ids[hidden]
-        counts += [masked.sum(), (~masked & ~same).sum(), same.sum()]
-    np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.015)
+        settings = MaskSettings(share=0.3)
+        shown, labels = mask_words(ids, VOCABULARY, settings, (1, 0, row))
+        hidden += (labels != IGNORED).sum()
+        masked += (shown == VOCABULARY.mask_id).sum()
+        same += (shown == labels).sum()
+    assert [masked / hidden, same / hidden] == approx([0.8, 0.1], abs=0.015)
 
 
 def test_masks_depend_on_seed_epoch_and_row():
@@ -92,10 +85,9 @@ def test_masks_depend_on_seed_epoch_and_row():
     first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
     assert_array_equal(first[0], first[1])
     for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
-        assert not np.array_equal(
-            first[0], mask_words(ids, VOCABULARY, MaskSettings(), key)
-        )
-    # Which stay.
+        other = mask_words(ids, VOCABULARY, MaskSettings(), key)
+        assert not np.array_equal(first[0], other)
+    # special tokens stay
     shown, labels = mask_words(np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0))
     assert shown.tolist() == SPECIAL
     assert (labels == IGNORED).all()
@@ -106,17 +98,14 @@ def test_masks_depend_on_seed_epoch_and_row():
 def test_lines_and_columns_are_texts(tmp_path):
     (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
-    (tmp_path / "c.jsonl").write_text(
-        '{"text": "a car"}\n{"text": null}\n{"text": " "}\n'
-    )
-    pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(
-        tmp_path / "d.parquet"
-    )
+    rows = '{"text": "a car"}\n{"text": null}\n{"text": " "}\n'
+    (tmp_path / "c.jsonl").write_text(rows)
+    (tmp_path / "d.csv").write_text("body,text\na road,no\n")
     (tmp_path / "latin.txt").write_bytes(b"caf\x81\n")
     (tmp_path / "plain.gz").write_bytes(b"no gzip")
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
-    assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
+    assert list(read_texts([tmp_path / "d.csv"], "body")) == ["a road"]
     for name, column, words in values("""
             c.jsonl | body | no column 'body'; found text
             latin.txt | text | latin.txt:1: is not UTF-8
@@ -165,23 +154,15 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
     tokenizer = load_tokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == len(ENTRIES)
-    assert tokenizer("The Cats").data == {
-        "input_ids": [6, 7, 8],
-        "attention_mask": [1, 1, 1],
-    }
-    assert load_tokenizer(tmp_path / "vocab.txt", lowercase=False)("Cat").input_ids == [
-        9
-    ]
+    cased = load_tokenizer(tmp_path / "vocab.txt", lowercase=False)
+    assert cased("Cat").input_ids == [9]
     assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (0, 4)
-    tokenizer.save_pretrained(tmp_path / "saved")
-    for again in (
-        load_tokenizer(tmp_path / "saved"),
-        AutoTokenizer.from_pretrained(tmp_path / "saved"),
-    ):
-        assert again("the cats").data == {
-            "input_ids": [6, 7, 8],
-            "attention_mask": [1, 1, 1],
-        }
+    saved = tmp_path / "saved"
+    tokenizer.save_pretrained(saved)
+    of_transformers = AutoTokenizer.from_pretrained(saved)
+    for again in (tokenizer, load_tokenizer(saved), of_transformers):
+        found = again("The cats").data
+        assert found == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
 @parametrize(
@@ -201,9 +182,8 @@ def test_bad_vocabularies_are_refused(vocabulary, words, tmp_path):
 def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     bare = wordpiece()
     bare.backend_tokenizer.post_processor = None
-    corpus = tokenize_corpus(
-        ["the dog", "\u200b", "cat"], bare, length=8, text_length=8
-    )
+    texts = ["the dog", "\u200b", "cat"]
+    corpus = tokenize_corpus(texts, bare, length=8, text_length=8)
     assert (len(corpus), corpus.texts, corpus.empty) == (2, 2, 1)
     with data_error("no text to train on: 1 texts without a token"):
         tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
@@ -218,33 +198,28 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
 
 def model():
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "head_dim": 4,
-    }
-    config = ran.RanConfig(
-        vocab_size=30, window_size=8, min_window_size=3, initializer_range=0.5, **sizes
-    )
-    return RanForMaskedLM(config).eval()
-
-
-IDS = torch.randint(1, 30, (3, 12), generator=torch.Generator().manual_seed(0))
-MASK = torch.tensor([[1] * 12, [1] * 9 + [0] * 3, [1] * 4 + [0] * 8])
-LABELS = torch.full_like(IDS, -100)
-LABELS[0, [1, 7]], LABELS[1, 8], LABELS[2, 0] = IDS[0, [1, 7]], 5, 9
+    sizes = json.loads("""{
+        "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4,
+        "window_size": 8, "min_window_size": 3, "initializer_range": 0.5
+    }""")
+    return RanForMaskedLM(ran.RanConfig(**sizes)).eval()
 
 
 def test_the_loss_is_the_mean_over_the_labelled_tokens():
     lm = model()
+    ids = torch.randint(1, 30, (3, 12))
+    mask = torch.ones_like(ids)
+    mask[1, 9:], mask[2, 4:] = 0, 0
+    nowhere = torch.full_like(ids, IGNORED)
+    labels = nowhere.clone()
+    labels[0, 1], labels[0, 7], labels[1, 8], labels[2, 0] = 3, 4, 5, 9
     with torch.no_grad():
-        full, sparse = lm(IDS, MASK).logits, lm(IDS, MASK, labels=LABELS)
-        halved = lm(IDS, MASK, labels=LABELS, num_items_in_batch=8).loss
-    expected = functional.cross_entropy(full.flatten(0, 1), LABELS.flatten())
+        full, sparse = lm(ids, mask).logits, lm(ids, mask, labels=labels)
+        halved = lm(ids, mask, labels=labels, num_items_in_batch=8).loss
+    expected = functional.cross_entropy(full.flatten(0, 1), labels.flatten())
     assert_close(sparse.loss, expected)
-    assert_close(sparse.logits, full[LABELS != -100])
+    assert_close(sparse.logits, full[labels != IGNORED])
     assert_close(halved, expected / 2)
-    nothing = lm(IDS, MASK, labels=torch.full_like(IDS, -100)).loss
+    nothing = lm(ids, mask, labels=nowhere).loss
     nothing.backward()
     assert nothing.item() == 0

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -17,8 +18,7 @@ from scipy import stats
 import aoe_train
 from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
-from papers.reproduce.consent import list_actions
-from papers.reproduce.plan import Folders, merged, plan
+from papers.reproduce.plan import Folders, list_actions, plan
 from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
@@ -111,6 +111,10 @@ def options(root, **given):
     return Options("small", root / "data", root / "out", **given)
 
 
+def seeds_by_row(found):
+    return {row["row"]: row["seeds"] for row in found["rows"]}
+
+
 def modified(root, old, new):
     """The recipe with a replacement."""
     (root / "changed.toml").write_text(RECIPE.replace(old, new, 1))
@@ -123,19 +127,14 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     names = [f"{run.row} {run.seed}" for run in runs]
     assert names == ["none 0", "CoSENT 0", "CT 0", "CoSENT 1", "CT 1"]
     assert not skipped
-    assert runs[3].settings == {
-        "preset": "cosent-paper",
-        "seed": 1,
-        "encoder": {"max_length": 16},
-        "optim": {"batch_size": 8, "lr": 1e-3, "epochs": 2, "scheduler": "cosine"},
-    }
+    assert runs[3].settings == tomllib.loads("""
+        preset = "cosent-paper"
+        seed = 1
+        encoder.max_length = 16
+        optim = { batch_size = 8, lr = 1e-3, epochs = 2, scheduler = "cosine" }
+        """)
     assert runs[4].settings["preset"] == "auto"
     assert [run.train for run in runs] == [False, True, True, True, True]
-    below = {"a": {"x": 1, "y": 2}, "b": 1}
-    assert merged(below, {"a": {"y": 3}, "b": {"z": 1}}) == {
-        "a": {"x": 1, "y": 3},
-        "b": {"z": 1},
-    }
     runs, skipped = plan(recipe, "full", FOLDERS)
     assert skipped == {"CT": "needs a larger machine"}
     assert {run.row for run in runs} == {"none", "CoSENT"}
@@ -162,9 +161,8 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert settings["CT"]["encoder"] == {"max_length": 16, "pooling": "max"}
     assert {run.settings["seed"] for run in runs if run.row == "CT"} == {42}
     found = next(run.source for run in runs if run.row == "CT")
-    assert found.train == tuple(
-        str(Path("d").absolute() / name) for name in ("a.tsv", "b.tsv")
-    )
+    there = Path("d").absolute()
+    assert found.train == (str(there / "a.tsv"), str(there / "b.tsv"))
     assert found.labels == {"yes": 1}
 
 
@@ -185,9 +183,8 @@ def test_samples_of_rows_and_single_texts(root):
     whole = source.model_copy(update={"rows": None})
     assert read(whole) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
     assert trained_on(whole, Texts())["text"].is_unique().all()
-    (data / "own.csv").write_text(
-        "body,more\nfirst text,x\nsecond text,y\nthird text,z\n"
-    )
+    rows = "body,more\nfirst text,x\nsecond text,y\nthird text,z\n"
+    (data / "own.csv").write_text(rows)
     first = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
     assert trained_on(whole, first)["text"].to_list() == ["first text", "second text"]
     row = '{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}\n'
@@ -210,13 +207,8 @@ def test_samples_of_rows_and_single_texts(root):
 
 
 def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypatch):
-    messages = []
-    found = reproduce(recipe, options(root), say=messages.append)
-    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
-        ("none", 1),
-        ("CoSENT", 2),
-        ("CT", 2),
-    ]
+    found = reproduce(recipe, options(root), say=no_output)
+    assert seeds_by_row(found) == {"none": 1, "CoSENT": 2, "CT": 2}
     cosent = found["rows"][1]["figures"]
     assert cosent["held"]["paper"] == 81.5
     assert cosent["held"]["deviation"] is not None
@@ -231,36 +223,23 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     assert some["rows"] == found["rows"]
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, options(root), say=no_output) == found
+    path = root / "data" / "train.tsv"
+    rows = path.read_text()
     for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
         with raises(TypeError):
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
-        path = root / "data" / "train.tsv"
-        path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-
-
-def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
-    only = options(root, only=("CT",), seeds=(1,), keep_models=True)
-    first = reproduce(recipe, only, say=no_output)
-    (record,) = (root / "out" / "runs").iterdir()
-    record.write_text("{")
-    messages = []
-    assert reproduce(recipe, only, say=messages.append)["rows"] == first["rows"]
-    assert "unreadable record" in messages[0]
-    fresh = options(root, only=("none",), fresh=True, seeds=(7,))
-    assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == [
-        "none"
-    ]
+        path.write_text(rows + rows.splitlines()[-1] + "\n")
+    path.write_text(rows)
+    fresh = reproduce(recipe, options(root, only=("none",), fresh=True), say=no_output)
+    assert seeds_by_row(fresh) == {"none": 1}
 
 
 def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     messages = []
-    hot = options(
-        root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",)
-    )
-    with raises(
-        PairkitError,
-        match="1 of 2 runs failed, first CoSENT: training diverged at step ",
-    ):
+    given = {"seeds": (0,), "assignments": ("optim.lr=1e30",)}
+    hot = options(root, only=("none", "CoSENT"), **given)
+    words = "1 of 2 runs failed, first CoSENT: training diverged at step "
+    with raises(PairkitError, match=words):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -280,9 +259,8 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     """,
 )
 def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
-    made = modified(
-        root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}'
-    )
+    other = f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}'
+    made = modified(root, NONE, other)
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
@@ -290,11 +268,9 @@ def test_rows_without_training_can_change_how_texts_are_encoded(root, row, diffe
 
 def test_averaged_word_vectors_are_a_row(root):
     words = save_words(root / "words.txt")
-    made = modified(
-        root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"'
-    )
-    found = reproduce(made, options(root, only=("average",)), say=no_output)
-    assert [row["row"] for row in found["rows"]] == ["average"]
+    made = modified(root, NONE, f'{NONE}\nbackbone = "{words}"')
+    found = reproduce(made, options(root, only=("none",)), say=no_output)
+    assert seeds_by_row(found) == {"none": 1}
 
 
 @table(
@@ -342,10 +318,8 @@ def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
     with config_error("`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
     messages = []
-    source = Source(
-        train="x",
-        prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),),
-    )
+    command = "gis pair --work {work}/w --out {work}/pairs"
+    source = Source(train="x", prepare=[command.split()])
     with data_error(r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
@@ -358,58 +332,45 @@ def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
     assert messages == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2
 
 
-def test_mean_and_deviation_by_hand(recipe):
-    records = [
-        Record("CoSENT", seed, "k", "b", {"held": value})
-        for seed, value in enumerate((0.8, 0.9))
-    ]
-    (row,) = summary(recipe, records, ["held"])
-    assert row["figures"]["held"]["mean"] == approx(85)
-    assert row["figures"]["held"]["deviation"] == approx(50**0.5)
-    found = {
-        "scale": "small",
-        "backbone": "b",
-        "about": "",
-        "changed": [],
-        "left_out": {"X": "why"},
-    }
-    page = markdown(recipe, {**found, "rows": [row]})
-    assert "85.00 ± 7.07 (81.50)" in page
-    assert "* X is skipped: why" in page
-    scores = {"A": 0.1, "mean": 0.2, "Z": 0.3, "Z long": 0.4}
-    (row,) = summary(
-        recipe, [Record("CoSENT", 0, "k", "b", scores, dev=0.5)], ["Z", "A", "mean"]
-    )
-    # Parts behind their whole.
-    assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]
+PAGE = json.loads(
+    '{"scale": "small", "backbone": "b", "about": "", "changed": [], "left_out": {"X": "why"}}'
+)
 
 
-def test_differences_are_tested_over_the_seeds(root):
-    made = modified(
-        root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"'
-    )
-    scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
-    records = [
+def records(**scores):
+    """A record for each score of the last of two columns."""
+    return [
         Record(row, seed, "k", "b", {"first": 0.0, "held": value})
         for row, values in scores.items()
         for seed, value in enumerate(values)
     ]
-    rows = summary(made, records, ["first", "held"])
+
+
+def test_mean_and_deviation_by_hand(recipe):
+    rows = summary(recipe, records(CoSENT=[0.8, 0.9]), ["first", "held"])
+    figure = rows[0]["figures"]["held"]
+    assert figure == {"mean": approx(85), "deviation": approx(50**0.5), "paper": 81.5}
+    page = markdown(recipe, {**PAGE, "rows": rows})
+    assert "85.00 ± 7.07 (81.50)" in page
+    assert "* X is skipped: why" in page
+    scores = {"A": 0.1, "mean": 0.2, "Z": 0.3, "Z long": 0.4}
+    record = Record("CoSENT", 0, "k", "b", scores, dev=0.5)
+    (row,) = summary(recipe, [record], ["Z", "A", "mean"])
+    # parts behind their whole
+    assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]
+
+
+def test_differences_are_tested_over_the_seeds(root):
+    made = modified(root, "about =", 'compare = "CoSENT"\nabout =')
+    scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
+    rows = summary(made, records(**scores), ["first", "held"])
     expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
     assert [row["p"] for row in rows] == [None, None, approx(expected)]
-    found = {
-        "scale": "small",
-        "backbone": "b",
-        "about": "",
-        "changed": [],
-        "left_out": {},
-        "rows": rows,
-    }
-    page = markdown(made, found)
+    page = markdown(made, {**PAGE, "rows": rows})
     assert f"| {expected:.2g} | 3 |" in page
     assert "p: paired t-test of held against CoSENT over the seeds." in page
     with config_error("compare: no row 'BERT'; expected none, CoSENT, CT"):
-        modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "BERT"')
+        modified(root, "about =", 'compare = "BERT"\nabout =')
 
 
 def papers(*arguments):
@@ -424,9 +385,7 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers(*given, "--dry-run")
     assert "CoSENT, seed 1: " in capsys.readouterr().out
     papers(*given, "--only", "none", "--json")
-    assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == [
-        "none"
-    ]
+    assert seeds_by_row(json.loads(capsys.readouterr().out)) == {"none": 1}
     monkeypatch.chdir(root)
     for arguments, words in values("""
             () | name a recipe; `python -m papers reproduce --list` lists them
@@ -442,19 +401,8 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
 @parametrize("place", ["out", "out/*/models/*"])
 def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
-    given = (
-        "--data-dir",
-        "data",
-        "--out",
-        "out",
-        "--only",
-        "CoSENT",
-        "--set",
-        "optim.epochs=400",
-    )
-    process = forked.begin(
-        "papers", "reproduce", "tiny.toml", *given, cwd=root, err=str(root / "err")
-    )
+    given = "papers reproduce tiny.toml --data-dir data --out out --only CoSENT --set optim.epochs=400"
+    process = forked.begin(*given.split(), cwd=root, err=str(root / "err"))
     while not [*root.glob(place)]:
         assert process.is_alive(), (root / "err").read_text()
         time.sleep(0.01)
@@ -470,16 +418,13 @@ def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
-    assert list_actions(found, "full") == [
-        "loads   somebody/bert",
-        "loads   somebody/pairs",
-    ]
+    expected = ["loads   somebody/bert", "loads   somebody/pairs"]
+    assert list_actions(found, "full") == expected
     assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
+    given = root / "changed.toml", "--data-dir", root / "data", "--out", root / "out"
     with config_error("nothing was run; check the actions above and add --yes"):
-        papers(
-            root / "changed.toml", "--data-dir", root / "data", "--out", root / "out"
-        )
+        papers(*given)
     assert "runs    gis detect --work {work}/w" in capsys.readouterr().err
     assert not (root / "out").exists()
     outside = modified(root, '"{data}/train.tsv"', '"{data}/../train.tsv"')
@@ -487,3 +432,6 @@ def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(
         list_actions(outside, "small")
     with config_error("without control characters"):
         modified(root, '"somebody/bert"', '"some\\u001bbody/bert"')
+    quoted = 'log = { report_to = "wandb" }\n"guide.model" = "any/guide"\noptim.lr'
+    expected = ["loads   any/guide", "reports to wandb"]
+    assert list_actions(modified(root, "optim.lr", quoted), "small") == expected

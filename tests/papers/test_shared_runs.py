@@ -14,7 +14,14 @@ from pairkit import PairkitError
 from pairkit.base.system.folders import try_lock_folder
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, _gpus, reproduce
 from tests import forked
-from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
+from tests.papers.test_reproduce import (  # noqa: F401 - two fixtures
+    no_output,
+    options,
+    papers,
+    recipe,
+    root,
+    seeds_by_row,
+)
 from tests.support.shorthand import config_error, raises, table
 
 SET = ("--set", "optim.epochs=6")
@@ -43,23 +50,17 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recip
     while not training(root):
         assert process.is_alive(), (root / "err").read_text()
         time.sleep(0.01)
-    (claimed,) = {path.name.removesuffix(".work") for path in training(root)[:1]}
-    started = [
-        child
-        for child in psutil.Process(process.pid).children()
-        if "spawn_main" in str(child.cmdline())
-    ]
+    claimed = training(root)[0].name.removesuffix(".work")
+    children = psutil.Process(process.pid).children()
+    started = [child for child in children if "spawn_main" in str(child.cmdline())]
     assert len(started) == 2
-    lock = root / "shared"
-    holders = [
-        child
-        for child in started
-        if any(f"claims/{claimed}/" in file.path for file in child.open_files())
+    holder, *_ = [
+        child for child in started if f"claims/{claimed}/" in str(child.open_files())
     ]
-    holders[0].kill()
+    holder.kill()
     process.join(300)
     assert process.exitcode == 0, (root / "err").read_text()
-    (out,) = lock.iterdir()
+    (out,) = (root / "shared").iterdir()
     assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
     # The killed one's run began twice.
@@ -76,11 +77,8 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
     time.sleep(0.5)  # not necessary: the other one usually has begun by then
     killed.kill()
     other.join(300)
-    assert (killed.join(), killed.exitcode, other.exitcode) == (
-        None,
-        -signal.SIGKILL,
-        0,
-    )
+    killed.join()
+    assert (killed.exitcode, other.exitcode) == (-signal.SIGKILL, 0)
     (out,) = (root / "shared").iterdir()
     assert cells(out) == cells(root / "out")
     assert len([*(out / "runs").iterdir()]) == 5
@@ -88,14 +86,13 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
 
 def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
-    with raises(
-        PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"
-    ):
+    words = "1 of 1 runs failed, first CoSENT: training diverged"
+    with raises(PairkitError, match=words):
         reproduce(recipe, hot, say=no_output)
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     other = SharedRuns(recipe, hot, no_output)
     other.work()
-    with raises(PairkitError, match="1 of 1 runs failed"):
+    with raises(PairkitError, match=words):
         other.finish()
     with raises(TypeError):  # a new command repeats it
         reproduce(recipe, hot, say=no_output)
@@ -122,11 +119,7 @@ def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypa
         shutil.copy(record, root / "out/runs")
     monkeypatch.setattr(aoe_train, "train", None)
     found = reproduce(recipe, options(root), say=no_output)
-    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
-        ("none", 1),
-        ("CoSENT", 2),
-        ("CT", 2),
-    ]
+    assert seeds_by_row(found) == {"none": 1, "CoSENT": 2, "CT": 2}
 
 
 @table(

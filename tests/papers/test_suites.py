@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
-import re
 import warnings
 from zlib import crc32
 
@@ -26,7 +26,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
-from tests.published import REAL, real_data
+from tests.published import REAL, real_data, write_table
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -49,24 +49,21 @@ def blobs(size, classes=2, seed=0, dim=5):
 
 
 def fit(c, x, y):
-    return LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky").fit(
-        x.astype(float), y
-    )
+    exact = LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky")
+    return exact.fit(x.astype(float), y)
 
 
 def folds(y):
-    return list(
-        StratifiedKFold(10, shuffle=True, random_state=1111).split(np.zeros(len(y)), y)
-    )
+    ten = StratifiedKFold(10, shuffle=True, random_state=1111)
+    return [*ten.split(y, y)]
 
 
 def chosen(regs, x, y):
     def score(c):
-        return np.mean(
-            [(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]
-        )
+        accuracies = [fit(c, x[a], y[a]).score(x[b], y[b]) for a, b in folds(y)]
+        return round(100 * np.mean(accuracies), 2)
 
-    return regs[int(np.argmax([round(100 * score(c), 2) for c in regs]))]
+    return max(regs, key=score)
 
 
 def test_one_part_uses_nested_folds():
@@ -74,15 +71,13 @@ def test_one_part_uses_nested_folds():
     found = predict((x, y))
     assert 0.6 < np.mean(found == y) < 0.99
     for a, b in folds(y)[::8]:
-        expected = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(
-            x[b].astype(float)
-        )
+        expected = fit(chosen(NARROW, x[a], y[a]), x[a], y[a]).predict(x[b])
         assert found[b].tolist() == expected.tolist()
 
 
 def test_two_parts_choose_the_penalty_by_folds_of_train():
     (x, y), test = blobs(150, 3), blobs(300, 3, seed=1)
-    expected = fit(chosen(WIDE, x, y), x, y).predict(test[0].astype(float))
+    expected = fit(chosen(WIDE, x, y), x, y).predict(test[0])
     assert predict((x, y), test).tolist() == expected.tolist()
     nothing = np.zeros((60, 2), np.float32)
     with data_error("all examples have one class"):
@@ -99,36 +94,29 @@ def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length):
         warnings.simplefilter("error")
         found = predict(train, dev, test)
     if length == 1.0:
-        scores = [fit(c, *train).score(dev[0].astype(float), dev[1]) for c in NARROW]
-        best = fit(NARROW[int(np.argmax(np.round(scores, 4)))], *train)
-        assert found.tolist() == best.predict(test[0].astype(float)).tolist()
+        best = max(NARROW, key=lambda c: round(fit(c, *train).score(*dev), 4))
+        assert found.tolist() == fit(best, *train).predict(test[0]).tolist()
 
 
 @settings(max_examples=25)
-@given(
-    st.lists(
-        st.tuples(st.booleans(), st.booleans(), st.integers(0, 3)), min_size=1
-    ).filter(lambda rows: any(count for *_, count in rows))
-)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 3)), min_size=1))
 def test_weighted_detection_equals_repeated_examples(rows):
-    predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
-    figures = Detection(predicted, gold).figures(counts[None].astype(float))
-    often = np.repeat(np.arange(len(rows)), counts)
-    assert figures["accuracy"][0] == approx(
-        accuracy_score(gold[often], predicted[often])
-    )
-    if (predicted | gold)[often].any():
-        assert figures["f1"][0] == approx(f1_score(gold[often], predicted[often]))
-    else:
-        assert np.isnan(figures["f1"][0])
+    predicted, gold, counts = np.array([*rows, (False, True, 1)]).T
+    figures = Detection(predicted > 0, gold > 0).figures(counts[None].astype(float))
+    often = np.repeat(gold, counts), np.repeat(predicted, counts)
+    assert figures["accuracy"][0] == approx(accuracy_score(*often))
+    assert figures["f1"][0] == approx(f1_score(*often))
+
+
+def test_f1_without_gold_and_predicted_members_is_not_a_number():
+    no = np.array([False])
+    assert np.isnan(Detection(no, no).figures(np.ones((1, 1)))["f1"])
 
 
 GOOD = ["a fine film", "good", "well done indeed , it is"]
 BAD = ["a dull film", "bad", "", "café closed , a pity"]
 SST = {"train": "good film\t1\nbad\t0\nfine\t1", "dev": "dull\t0", "test": "a pity\t0"}
 TREC = {"train": "NUM\tHow far ?\nHUM\tWho is José ?", "test": "DESC\tWhy ?"}
-SIZES = {"SST2": (3, 1, 1), "TREC": (2, 1), "MRPC": (2, 1)}
-SIZES |= dict.fromkeys(("MR", "CR", "SUBJ", "MPQA"), (7,))
 MRPC = {"train": '1\tit rains a lot\train\n0\the said "no"\tcows', "test": "1\ta b\tb"}
 
 
@@ -148,11 +136,8 @@ def tables(folder, suffix=".gz"):
     for part, asked in TREC.items():
         write(folder / f"senteval/TREC-{part}.tsv{suffix}", "coarse\ttext", asked)
     for part, pairs in MRPC.items():
-        write(
-            folder / f"pairs/mrpc-{part}.tsv{suffix}",
-            "label\tsentence1\tsentence2",
-            pairs,
-        )
+        head = "label\tsentence1\tsentence2"
+        write(folder / f"pairs/mrpc-{part}.tsv{suffix}", head, pairs)
     return folder
 
 
@@ -170,30 +155,20 @@ def originals(folder):
         write(folder / f"TREC/{name}.label", asked, encoding="latin-1")
     for part, pairs in MRPC.items():
         lines = [row.replace("\t", "\t1\t2\t", 1) for row in pairs.splitlines()]
-        write(
-            folder / f"MRPC/msr_paraphrase_{part}.txt",
-            "Quality\t#1 ID\t#2 ID\t#1\t#2",
-            *lines,
-        )
+        head = "Quality\t#1 ID\t#2 ID\t#1\t#2"
+        write(folder / f"MRPC/msr_paraphrase_{part}.txt", head, *lines)
     return folder
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Counts of the small files above in place of the published ones."""
-    files = {
-        task: tuple(
-            (name, size) for (name, _), size in zip(parts, SIZES[task], strict=True)
-        )
-        for task, parts in transfer._FILES.items()
-    }
-    monkeypatch.setattr(transfer, "_FILES", files)
+    """Files may have any number of rows."""
+    monkeypatch.setattr(transfer, "check_size", lambda *_: None)
 
 
 def seen(folder, name):
     ((task,), _) = find_tasks("transfer", folder, [name])
     assert isinstance(task, ClassTask)
-    assert [len(part.classes) for part in task.parts] == list(SIZES[name])
     return [(part.columns, part.classes.tolist()) for part in task.parts]
 
 
@@ -210,16 +185,14 @@ def test_all_layouts_give_the_same_examples(name, tmp_path):
         assert classes == [0, 0, 1, 0, 1, 0, 1]
 
 
-@pytest.mark.usefixtures("small")
-def test_damaged_and_missing_files_of_transfer(tmp_path):
+def test_damaged_and_missing_files_of_transfer(tmp_path, request):
     folder = tables(tmp_path)
-    for lines, words in (
-        (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
-        (["1\tgood"], r"CR\.tsv\.gz: 1 rows, expected 7"),
-    ):
-        write(folder / "senteval/CR.tsv.gz", "label\ttext", *lines)
-        with data_error(words):
-            find_tasks("transfer", folder, ["CR"])
+    with data_error(r"SST2-train\.tsv\.gz: 3 rows, expected 67,349"):
+        find_tasks("transfer", folder, ["SST2"])
+    request.getfixturevalue("small")
+    write(folder / "senteval/CR.tsv.gz", "label\ttext", "1\tgood", "2\tbad")
+    with data_error(r"CR\.tsv\.gz:3: class '2'; expected 0, 1"):
+        find_tasks("transfer", folder, ["CR"])
     for name in ("SST2-dev", "CR"):
         (folder / f"senteval/{name}.tsv.gz").unlink()
     tasks, missing = find_tasks("transfer", folder)
@@ -234,26 +207,27 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
         find_tasks("transfer", tmp_path / "own", ["SST2"])
 
 
-NLI = {
-    "snli-train": 90,
-    "snli-dev": 63,
-    "snli-test": 30,
-    "mnli-train": 90,
-    "taxinli-mnli": 120,
-}
-NLI |= {"mnli-validation-matched": 24, "mnli-validation-mismatched": 27}
+NLI = dict(
+    values("""
+        snli-train | 90
+        snli-dev | 63
+        snli-test | 30
+        mnli-train | 90
+        mnli-validation-matched | 24
+        mnli-validation-mismatched | 27
+        taxinli-mnli | 120
+        """)
+)
 
 
 @pytest.fixture
 def inference(tmp_path, monkeypatch):
     """All files of the suite nli, small."""
     monkeypatch.setattr(nli, "_ROWS", NLI)
-    labels = ("entailment", "neutral", "contradiction")
     for name, size in NLI.items():
-        rows = [
-            f"{labels[row % 3]}\t{name} {row}\tso what {row}" for row in range(size)
-        ]
-        write(tmp_path / f"nli/{name}.tsv", "label\tpremise\thypothesis", *rows)
+        labels = itertools.cycle(["entailment", "neutral", "contradiction"])
+        rows = [(next(labels), f"{name} {n}", f"so what {n}") for n in range(size)]
+        write_table(tmp_path / f"nli/{name}.tsv", "label\tpremise\thypothesis", rows)
     return tmp_path
 
 
@@ -274,35 +248,29 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     assert {name: result.n for name, result in results.items()} == sizes
     assert all(0.4 < result.scores["accuracy"] < 1 for result in results.values())
     page = compare_with_published("nli", found)
-    shown = [
-        f"{100 * results[task].scores['accuracy']:.2f}" for task in ("MultiNLI", "SNLI")
-    ]
+    multi, snli = (100 * results[task].scores["accuracy"] for task in [*sizes][:2])
     assert "## Beside AoE, Table 5" in page
-    assert f"| **hinted** | {' | '.join(shown)} |" in page
+    assert f"| **hinted** | {multi:.2f} | {snli:.2f} |" in page
     assert "| AoE, BERT-base | 56.60 | 63.88 | 60.24 |" in page
     # either half of MultiNLI chooses for the other
     ((task,), _) = find_tasks("nli", inference, ["MultiNLI"])
     assert isinstance(task, JoinedTask)
     vectors = aoe_train.tasks.TaskVectors(hinted, [task.texts], separator=" [SEP] ")
-    train, mismatched, matched = (
-        part.features(vectors) for part in task.tests["matched"].parts
-    )
+    train, dev, test = (part.features(vectors) for part in task.tests["matched"].parts)
     parts = task.measure(vectors).parts
-    for name, dev, test in (
-        ("matched", mismatched, matched),
-        ("mismatched", matched, mismatched),
-    ):
+    assert [n for _, n in parts.values()] == [24, 27]
+    for name in ("matched", "mismatched"):
         part, n = parts[name]
-        assert n == len(test[1])
-        assert part.scores()["accuracy"] == approx(
-            np.mean(predict(train, dev, test) == test[1])
+        is_right = predict(train, dev, test) == test[1]
+        assert (n, part.scores()["accuracy"]) == (
+            len(is_right),
+            approx(is_right.mean()),
         )
+        dev, test = test, dev
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
     assert "SNLI" in missing
-    assert re.search(
-        r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some)
-    )
+    assert " | – | – |" in compare_with_published("nli", some)
     for suite, error, words in values("""
             sts | DataError | contains none of the tasks
             glue | ConfigError | --suite glue: expected sts, transfer, nli, retrieval
@@ -399,28 +367,17 @@ def test_ties_rank_captions_of_other_images_first():
 
 
 def test_files_of_captions(tmp_path):
-    head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
-    rows = [
-        "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))])
-        for image in range(1014)
-    ]
+    head = "image\tcaption1\tcaption2\tcaption3\tcaption4\tcaption5"
+    rows = [f'{n}.jpg\t"{n} 0\t{n} 1\t{n} 2\t{n} 3\t{n} 4' for n in range(1014)]
     for split, name, images in (("test", "test", 1000), ("validation", "val", 1014)):
         write(tmp_path / f"flickr30k/flickr30k-{name}.tsv.gz", head, *rows[:images])
         ((task,), _) = find_tasks("retrieval", tmp_path, split=split)
         assert (len(task.texts), task.texts[5]) == (5 * images, '"1 0')
     for lines, message in (
         ([head, *rows], "1,014 rows, expected 1,000"),
-        ([head.replace("5", "6"), *rows], "expected image, caption1"),
+        ([head.replace("5", "6"), *rows], "no column caption5; found image, caption1"),
         ([head, *rows[:999], "999.jpg\ta\tb\t \td\te"], "gz:1001: an empty caption"),
     ):
         write(tmp_path / "flickr30k/flickr30k-test.tsv.gz", *lines)
         with data_error(message):
             find_tasks("retrieval", tmp_path)
-
-
-@pytest.mark.slow
-@real_data
-def test_minilm_has_its_recorded_scores():
-    found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0)
-    assert found.to_dict()["Flickr30k"]["strict_accuracy"] == approx(0.120, abs=0.002)
-    assert found.to_dict()["Flickr30k"]["ndcg@10"] == approx(0.6488, abs=0.002)

@@ -101,11 +101,6 @@ class Service:
         if path in _GRAPHQL_PATHS and request.method == "POST":
             return self._answer_graphql(request.body, token)
         quota = self._limits.spend(token, "core", 1)
-        if path == "/rate_limit":
-            core = {**asdict(quota), "remaining": quota.remaining}
-            return Reply(
-                200, {"resources": {"core": core}, "rate": core}, quota.headers
-            )
         if self._rest is None:
             return Reply(404, {"message": "Not Found"}, quota.headers)
         status, payload, headers = self._rest.answer(path, parameters)

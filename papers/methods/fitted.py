@@ -1,6 +1,11 @@
-"""BERT-flow (Li et al., EMNLP 2020, arXiv 2011.05864): an invertible map to Gaussian vectors.
+"""Maps of a frozen encoder's vectors that are fitted to texts without labels: whitening and flows.
 
-With the encoder frozen, an invertible map f (a flow) is fitted to the vectors u of unlabelled texts. It
+BERT-whitening (Su et al., 2021, arXiv 2103.15316) is a linear map to vectors of unit covariance. Algorithm 1
+there: mu and Sigma are the mean and covariance of the vectors of a corpus, Sigma = U Lambda U^T with
+eigenvalues in descending order. A vector x becomes (x - mu) W, where W has the first k columns of U
+Lambda^(-1/2).
+
+BERT-flow (Li et al., EMNLP 2020, arXiv 2011.05864) is an invertible map f (a flow) of the vectors u. It
 maximises the likelihood of z = f(u) under a standard Gaussian (Section 3 there), the mean of
 log N(f(u); 0, I) + log |det df/du|; z then replaces u. As in the authors' code there are two levels of three
 steps with additive coupling networks of width 32, but without their inner normalisation. Each text is seen
@@ -17,18 +22,21 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import torch
 from torch import nn
 
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    import numpy as np
     from jaxtyping import Float
     from torch import Tensor
 
     from papers.methods.base import Encode
 
+# Eigenvalues below this share of the largest one are rounding errors; scaling their directions to unit
+# variance would add noise to the vectors. all-MiniLM-L6-v2 has three such directions.
+_ROUNDING = 1e-7
 _LEVELS = 2
 _DEPTH = 3  # steps of a level
 _WIDTH = 32
@@ -36,6 +44,48 @@ _LR = 1e-3
 _BATCH = 64
 _MIN_DIM = 4  # so that two levels can halve it
 _CONSTANT = 1e-3  # deviation of a constant dimension, as a share of the mean deviation
+
+
+def whitened(encode: Encode, texts: Sequence[str], dim: int | None = None) -> Encode:
+    """`encode` followed by a whitening that is fitted to the vectors of `texts`."""
+    weight, bias = whitening(encode(list(texts)), dim)
+    return lambda texts: encode(texts) @ weight.T + bias
+
+
+def whitening(
+    vectors: np.ndarray,
+    dim: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The map's weight W^T (dim, in) and bias (dim,), float32.
+
+    The sign of each direction is arbitrary; its largest element is made positive, so that machines agree.
+    """
+    width = vectors.shape[1]
+    if dim is not None and dim > width:
+        raise ConfigError(
+            f"whitening: dim = {dim}, expected at most {width}, the dimension of the vectors"
+        )
+    centred = vectors.astype(np.float64)
+    mean = centred.mean(axis=0)
+    centred -= mean
+    covariance = centred.T @ centred / len(centred)
+    ascending, eigenvectors = np.linalg.eigh(covariance)
+    values = ascending[::-1]
+    directions = eigenvectors[:, ::-1]
+    is_spanned = values > max(_ROUNDING * values[0], 0)
+    spanned = int(is_spanned.sum())
+    kept = spanned if dim is None else dim
+    if spanned < max(kept, 1):
+        raise DataError(
+            f"whitening: the vectors of {len(vectors):,} texts span {spanned} directions, expected"
+            f" {max(kept, 1)}; use more texts or a smaller dim"
+        )
+    largest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(width)])
+    signed = directions * signs
+    weight = signed[:, :kept].T / np.sqrt(values[:kept, None])
+    bias = -weight @ mean
+    return weight.astype(np.float32), bias.astype(np.float32)
 
 
 def with_flow(encode: Encode, texts: Sequence[str], *, seed: int) -> Encode:
@@ -63,6 +113,7 @@ def fit_flow(vectors: np.ndarray, *, seed: int = 42) -> Flow:
         torch.manual_seed(seed)
         flow = Flow(dim)
         flow.initialise(data)
+
         optimiser = torch.optim.Adam(flow.parameters(), lr=_LR)
         for batch in torch.split(torch.randperm(count), _BATCH):
             optimiser.zero_grad()

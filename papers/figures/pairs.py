@@ -11,8 +11,8 @@ import polars as pl
 
 from pairkit.reports.counts import ORDERS, collect_rows, sizes
 from pairkit.similarity.measures import LONG_TOKENS
-from papers.figures.numbers import density
-from papers.figures.style import COLOURS, GREY, WIDTH, fit_text
+from papers.figures.densities import density
+from papers.figures.style import COLOURS, GREY, fit_text, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +63,8 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     rows = collect_rows(dataset, lambda _: None)
     lengths = {}
     for split, frame in rows.splits.items():
-        counts = pl.concat([frame["tokens1"], frame["tokens2"]])
-        lengths[split] = np.log(np.maximum(counts.to_numpy(), 1))
+        tokens = pl.concat([frame["tokens1"], frame["tokens2"]])
+        lengths[split] = np.log(tokens.clip(1).to_numpy())
     overlaps: dict[int, dict[str, np.ndarray]] = {order: {} for order in ORDERS}
     for side in (rows.low, rows.high):
         for order in ORDERS:
@@ -76,10 +76,8 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
 
 def draw_pairs(counts: PairCounts, data: str) -> Figure:
     """Draw violins of lengths, densities of overlaps, and bars of sources if there are several."""
-    from matplotlib.figure import Figure
-
     rows = 3 if len(counts.sources) > 1 else 2
-    figure = Figure(figsize=(WIDTH, rows * _ROW), layout="constrained")
+    figure = new_figure(rows * _ROW)
     grid = figure.add_gridspec(rows, len(ORDERS))
     _draw_lengths(figure.add_subplot(grid[0, :]), counts.lengths, data)
     for column, (order, by_label) in enumerate(counts.overlaps.items()):
@@ -93,10 +91,19 @@ def draw_pairs(counts: PairCounts, data: str) -> Figure:
 
 
 def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None:
-    violins = axes.violinplot([*lengths.values()], showmedians=True, widths=0.8)
+    violins = axes.violinplot(
+        [*lengths.values()],
+        showmedians=True,
+        widths=0.8,
+    )
     for body in violins["bodies"]:  # type: ignore[attr-defined]
         body.set_facecolor(COLOURS[0])
-    axes.axhline(math.log(LONG_TOKENS), color=COLOURS[1], linestyle="--", linewidth=1)
+    axes.axhline(
+        math.log(LONG_TOKENS),
+        color=COLOURS[1],
+        linestyle="--",
+        linewidth=1,
+    )
     names = []
     for split, logarithms in lengths.items():
         share = 100 * _share_of_long(logarithms)
@@ -111,7 +118,12 @@ def _draw_overlap(axes: Axes, order: int, by_label: dict[str, np.ndarray]) -> No
         if len(overlaps) > 1:
             curve = density(overlaps, (0, 100), bounds=(0, 100))
             named = f"{label} (mean {overlaps.mean():.0f})"
-            axes.plot(curve.x, curve.y, color=colour, label=named)
+            axes.plot(
+                curve.x,
+                curve.y,
+                color=colour,
+                label=named,
+            )
     axes.set_xlabel(f"{order}-gram overlap, %")
     axes.set_yticks([])
     if axes.lines:
@@ -119,9 +131,15 @@ def _draw_overlap(axes: Axes, order: int, by_label: dict[str, np.ndarray]) -> No
 
 
 def _draw_sources(axes: Axes, sources: dict[str, int]) -> None:
-    axes.bar(range(len(sources)), [*sources.values()], color=GREY)
+    places = range(len(sources))
+    axes.bar(places, [*sources.values()], color=GREY)
     names = []
     if len(sources) <= _MAX_NAMES:
         names = [fit_text(name, 40) for name in sources]
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=5)
+    axes.set_xticks(
+        range(len(names)),
+        names,
+        rotation=90,
+        fontsize=5,
+    )
     axes.set_ylabel("pairs")
