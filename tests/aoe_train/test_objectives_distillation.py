@@ -51,10 +51,6 @@ def loss_of(
     ).double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))["loss"]
 
 
-def taught_loss(objective, own, texts, teacher):
-    return objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
-
-
 def test_scores_of_all_pairs_by_hand():
     """Model's cosines [[1, 0], [0, 1]], teacher's [[0.6, 0.8], [1, 0]]."""
     own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
@@ -117,7 +113,7 @@ def test_learned_map_equals_sentence_transformers_and_is_trained():
     expected = peer.compute_loss_from_embeddings(
         list(own.unbind(1)), list(teacher.unbind(1))
     )
-    found = taught_loss(objective, own, texts, teacher)
+    found = objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"]
     equal_with_gradient(found, expected, own)
     found.backward()
     assert weight.grad.abs().sum() > 0

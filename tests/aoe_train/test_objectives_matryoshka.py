@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from torch import nn
 
 from aoe_train.objectives.objective import (
-    CustomObjective,
     LayerwiseObjective,
     Objective,
     divergence,
@@ -142,27 +141,6 @@ def wanted(preset="cosent", **changes):
     return PRESETS[preset].model_copy(update=changes)
 
 
-def test_cosines_by_hand():
-    """The positive pair is equal in its first two numbers and orthogonal in all four."""
-    alike = [[1.0, 0, 0, 1], [1, 0, 0, -1]]
-    apart = [[1.0, 0, 0, 0], [0, 1, 0, 0]]
-    settings = wanted(tau=Taus(cosent=1), dims=(4, 2), dim_weights=(1.0, 3.0))
-    found = make_objective(settings, dim=4, kind="binary")(
-        torch.tensor([alike, apart]),
-        torch.tensor([1.0, 0.0]),
-        torch.tensor([[0, 1], [2, 3]]),
-    )
-    whole, cut = math.log(1 + 1), math.log(1 + math.exp(-1))
-    assert {name: value.item() for name, value in found.items()} == approx(
-        {
-            "loss": whole + 3 * cut,
-            "cosent": whole + 3 * cut,
-            "loss_4": whole,
-            "loss_2": cut,
-        }
-    )
-
-
 @parametrize("preset, kind", EVERYTHING)
 @settings(max_examples=10)
 @given(seed=seeds)
@@ -180,6 +158,8 @@ def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
     )
     for name, value in whole.items():
         assert found[name].item() == approx((value + cut[name] / 2).item())
+    for size, parts in ((6, whole), (2, cut)):
+        assert found[f"loss_{size}"].item() == approx(parts["loss"].item())
 
 
 def test_custom_loss_gets_truncated_vectors():
@@ -210,11 +190,6 @@ def test_each_size_has_its_own_weights():
         for name, weight in objective.named_parameters()
         if "weight" in name
     } == {3 * 2, 3 * 6}
-    assert type(make_objective(wanted(), dim=6, kind="binary")) is Objective
-    own = make_objective(
-        wanted(), dim=6, kind="binary", custom_loss=lambda *_: torch.zeros(1)
-    )
-    assert type(own) is CustomObjective
 
 
 @table(

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import (
     BatchTeachers,
-    angle_reference,
     as_pairs,
     cosine,
     ranking_loss,
@@ -181,28 +179,6 @@ def objective(preset, kind, **changes):
     torch.manual_seed(0)
     wanted = PRESETS[preset].model_copy(update=changes)
     return Objective(wanted, dim=6, kind=kind, label_range=RANGE)
-
-
-def test_loss_is_the_weighted_sum_of_parts():
-    wanted = ObjectiveSettings(
-        weights=Weights(cosent=1, in_batch=35, angle=0.5, contrastive=2),
-        tau=Taus(cosent=0.1, in_batch=0.2, angle=0.3, contrastive=0.4),
-        positive_from=3,
-    )
-    vectors, labels, texts = draw(1, "graded")
-    first, second = vectors.unbind(1)
-    expected = {
-        "cosent": ranking_loss(cosine(first, second), labels, 10.0),
-        "in_batch": contrastive_loss(first, second, texts, labels >= 3, 0.2),
-        "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
-        "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
-    }
-    loss = Objective(wanted, dim=6, kind="graded", label_range=RANGE)
-    parts = loss(vectors, labels, texts)
-    total = parts.pop("loss")
-    assert_close(parts, expected)
-    weights = wanted.weights.active
-    assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
 @table(
