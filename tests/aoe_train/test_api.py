@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from functools import partial
 
 import polars as pl
@@ -228,7 +227,7 @@ def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     assert not [*tmp_path.iterdir()]
 
 
-def test_evaluation_as_tables(dev_file, shallow, tmp_path):
+def test_evaluation_as_tables(dev_file, shallow):
     found = evaluate(load(shallow), data=rows(dev_file), resamples=100)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
@@ -238,11 +237,6 @@ def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     assert f"{100 * scores['spearman']:.2f} [" in repr(found)
     assert "<table>" in found._repr_html_()
     assert "## sts, times 100" in found.to_markdown()
-    copied = shutil.copytree(shallow, tmp_path / "copy")
-    both = evaluate([shallow, copied], data=dev_file, resamples=0)
-    assert [*both.to_dict()] == [str(shallow), str(copied)]
-    assert both.to_polars()["model"].unique().len() == 2
-    assert "| model |" in both.to_markdown()
 
 
 def test_bad_rows_are_written_next_to_the_model(

@@ -84,24 +84,6 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() != before
 
 
-@parametrize("which", ["bert", "llama"])
-@table(
-    """
-    more
-    {}
-    AROUND
-    """,
-    AROUND={**around(PROMPT), "pooling": "cls-avg", "normalize": True},
-)
-def test_saved_and_loaded_it_is_the_same(which, more, out, request):
-    encoder = load(request.getfixturevalue(which), max_length=12, **more)
-    encoder.save(out)
-    assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1
-    again = load(out)
-    assert again.settings == encoder.settings
-    assert np.array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
-
-
 @table(
     """
     content, message
@@ -231,8 +213,6 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     how = {"dim": 12, "quantize": "int8", "calibration": out}
     again = encode([texts[7]], model=str(bert), **how)
     assert (again == np.load(query)).all()
-    with config_error(r"other settings: quantize"):
-        run("in.txt", out, "binary")
     bits = tmp_path / "bits.parquet"
     run("in.txt", bits, "ubinary")
     found = pl.read_parquet(bits)["vector"]

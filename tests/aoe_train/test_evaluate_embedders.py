@@ -14,7 +14,6 @@ from tests.support.shorthand import (
     data_error,
     parametrize,
     raises,
-    values,
 )
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
@@ -117,12 +116,6 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in values("""
-            {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
-            {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
-            """):
-        with config_error(message):
-            evaluated(model, **options)
 
 
 def test_errors_of_the_cache(bert, cache, tmp_path, monkeypatch):

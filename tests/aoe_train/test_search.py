@@ -490,12 +490,6 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         for row in written.to_dicts():
             assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in values("""
-            pairs.parquet | already exists
-            pairs.txt | expected a name that ends in .csv, .tsv, .jsonl, .parquet
-            """):
-        with config_error(message):
-            found.write(tmp_path / name)
 
 
 def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path):
