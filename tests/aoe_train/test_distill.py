@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from aoe_train import distill, evaluate
+from aoe_train import distill
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -122,7 +122,3 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     assert (again.texts, again.out) == (285, static)
     with config_error("a folder, a Hub id or an Encoder"):
         distill(texts, model=len, out=tmp_path / "other")
-    rows = [
-        {"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)
-    ]
-    assert evaluate(static, data=rows, resamples=0).to_dict()

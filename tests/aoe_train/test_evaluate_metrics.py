@@ -197,14 +197,10 @@ POINTS = np.float32([[3, 4], [6, 8], [0, 5]])
     DISTANCES=[-5, -np.sqrt(10), 0],
 )
 def test_similarities_by_each_measure(similarity, expected):
-    from sentence_transformers.util import SimilarityFunction
-
     assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
     points = comparable(POINTS, similarity)
     every = all_similarities(points, points, similarity)
     assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
-    theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
-    assert_allclose(every, theirs, atol=1e-5)
 
 
 def test_ranks_use_the_similarity():

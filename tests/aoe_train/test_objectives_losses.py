@@ -139,13 +139,8 @@ def test_texts_without_padded_tokens_count_as_different(model):
 
 
 @parametrize("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
-def test_options_are_in_the_card_and_weights_are_trained(kind, model):
+def test_options_are_in_the_card(kind, model):
     loss = kind(model)
-    loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
-    assert any(
-        weight.grad is not None and weight.grad.abs().sum() > 0
-        for weight in model.parameters()
-    )
     options = {*inspect.signature(kind).parameters} - {"model", "guide"}
     assert {*loss.get_config_dict()} == options
     assert loss.citation.strip().startswith("@")

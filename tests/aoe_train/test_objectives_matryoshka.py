@@ -13,7 +13,6 @@ from aoe_train.objectives.objective import (
     LayerwiseObjective,
     Objective,
     divergence,
-    layer_weights,
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
@@ -36,33 +35,28 @@ class Sum(nn.Module):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
-def test_layers_by_hand():
-    """Sums 2 and 6 of layers 1 and 4, and 10 of the last: 10 + (2 / (1 + 0) + 6 / (1 + ln 4)) / 2."""
-    vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
-    found = LayerwiseObjective(Sum(), ObjectiveSettings(), [1, 4])(
-        vectors, None, torch.zeros(1, 2)
-    )
-    assert found["loss"].item() == approx(10 + (2 + 6 / (1 + math.log(4))) / 2)
-    told = {name: value.item() for name, value in found.items() if name != "loss"}
-    assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
-
-
 @table(
     """
-    given, weights
-    equal | [1, 1]
-    (2.0, 0.5) | [2, 0.5]
-    falling | FALLING
+    given, first, fourth
+    falling | 1 | FALLING
+    equal | 1 | 1
+    (2.0, 0.5) | 2 | 0.5
     """,
-    FALLING=[1 / (1 + math.log(2)), 1 / (1 + math.log(3))],
+    FALLING=1 / (1 + math.log(4)),
 )
-def test_weights(given, weights):
-    layers = (2, 3)
-    settings = ObjectiveSettings(layers=layers, layer_weights=given)
-    assert layer_weights(settings, layers) == approx(weights)
-    too_few = ObjectiveSettings(layers=layers, layer_weights=(1.0,))
+def test_layers_by_hand(given, first, fourth):
+    """Weighted sums 2 and 6 of layers 1 and 4, and 10 of the last."""
+    vectors = torch.tensor([1.0, 3, 5]).view(1, 1, 3, 1).expand(1, 2, 3, 1)
+    settings = ObjectiveSettings(layers=(1, 4), layer_weights=given)
+    found = LayerwiseObjective(Sum(), settings, [1, 4])(
+        vectors, None, torch.zeros(1, 2)
+    )
+    assert found["loss"].item() == approx(10 + (2 * first + 6 * fourth) / 2)
+    told = {name: value.item() for name, value in found.items() if name != "loss"}
+    assert told == {"part": 10, "layer_1": 2, "layer_4": 6}
     with config_error("found 1 for the layers 2, 3"):
-        LayerwiseObjective(Sum(), too_few, layers)
+        too_few = ObjectiveSettings(layers=(2, 3), layer_weights=(1.0,))
+        LayerwiseObjective(Sum(), too_few, (2, 3))
 
 
 def test_divergence_by_hand():

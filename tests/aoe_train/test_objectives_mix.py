@@ -195,7 +195,6 @@ def test_margin_spans_the_label_range(kind, unit):
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(*batch)["loss"]
     assert_close(found, expected)
-    assert found > objective("cosent", kind)(*batch)["loss"]
 
 
 @parametrize("preset", PRESETS)

@@ -18,7 +18,6 @@ from aoe_train import Encoder, evaluate, train
 from tests.aoe_train.shorthand import figures, stderr
 from tests.aoe_train.tiny import (
     WORDS,
-    card_of,
     edit,
     read_json,
     refusal,
@@ -95,8 +94,6 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
-    assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
-    assert "# m\n" in card_of(finished)
     saved = finished / "model.safetensors"
     stamp = saved.stat().st_mtime_ns
     # Settings of the log don't matter.
