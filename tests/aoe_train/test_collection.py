@@ -177,7 +177,6 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)
     assert np.load(file) == approx(stored(out), abs=1e-5)
-    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
     assert encode(TEXTS[3], **options) == approx(stored(out)[3], abs=1e-5)
     bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99

@@ -345,28 +345,28 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
 
 
 @table(
-    """
-    shape, kind, value, message
-    (3, 33) | float32 | 0 | have 33 dimensions, expected 32
-    (3, 32) | int8 | 0 | expected vectors .* of floats
-    (3, 32) | float32 | nan | NaN
-    (1, 32) | float32 | 0 | int8 of 1 vector
-    (3, 0) | float32 | 0 | have 0 dimensions, expected 32
+    r"""
+    given, message
+    None | no such file
+    b'no array' | give vectors in .npy
+    b'\x93NUMPY\1\0\x0a\0{\'descr\': ' | give vectors in .npy
+    WIDE | have 33 dimensions, expected 32
+    INTEGERS | expected vectors .* of floats
+    NANS | NaN
+    SINGLE | int8 of 1 vector
+    EMPTY | have 0 dimensions, expected 32
     """,
+    WIDE=np.zeros((3, 33)),
+    INTEGERS=np.zeros((3, 32), np.int8),
+    NANS=np.full((3, 32), np.nan),
+    SINGLE=np.zeros((1, 32)),
+    EMPTY=np.zeros((3, 0)),
 )
-def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):
+def test_invalid_calibration_sets(given, message, lines, tmp_path, fake):
     path = tmp_path / "given.npy"
-    np.save(path, np.full(shape, value, kind))
+    if isinstance(given, bytes):
+        path.write_bytes(given)
+    elif given is not None:
+        np.save(path, given)
     with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)
-
-
-def test_calibration_files_that_are_not_arrays(lines, tmp_path, fake):
-    path = tmp_path / "given.npy"
-    how = {"quantize": "int8", "calibration": path}
-    with config_error("no such file"):
-        run(lines, tmp_path / "out.npy", fake, **how)
-    for content in (b"no array", b"\x93NUMPY\1\0\x0a\0{'descr': "):
-        path.write_bytes(content)
-        with raises((ConfigError, DataError), match="give vectors in .npy"):
-            run(lines, tmp_path / "out.npy", fake, **how)
