@@ -7,7 +7,7 @@ from numpy.random import default_rng
 from aoe_train import evaluate
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shorthand import figures, stderr
-from tests.aoe_train.tiny import Wrapped, load, scored, unit
+from tests.aoe_train.tiny import Recorded, scored, unit
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -20,21 +20,18 @@ TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
 
 
-class Counting(Wrapped):
+class Counting(Recorded):
     """A deterministic model that records its calls."""
 
-    def __init__(self, bert, turn=0.0, fails_after=None, **settings):
-        super().__init__(load(bert, **settings))
-        self.turn, self.fails_after = turn, fails_after
-        self.calls = []
+    def __init__(self, bert, turn=0.0, **settings):
+        super().__init__(bert, **settings)
+        self.turn = turn
 
     def identity(self):
         return {"name": "counting"}
 
     def encode(self, texts, prompt=None, **_):
-        if self.fails_after is not None and len(self.calls) == self.fails_after:
-            raise KeyboardInterrupt
-        self.calls.append(texts)
+        self.record(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
         return np.float32(
             [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said]
@@ -67,7 +64,7 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert):
 def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
     texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
     with raises(KeyboardInterrupt):
-        evaluated(Counting(bert, fails_after=3), texts)
+        evaluated(Counting(bert, stop_before=3), texts)
     rest = Counting(bert)
     assert evaluated(rest, texts) == evaluated(Counting(bert), texts, cache=False)
     assert [len(call) for call in rest.calls] == [1, 5000 - 2 * 2048]
@@ -135,7 +132,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
         """Vectors of length 1 in five dimensions."""
 
         def encode(self, texts, **_):
-            self.calls.append(texts)
+            self.record(texts)
             drawn = [default_rng([*text.encode()]).normal(size=5) for text in texts]
             return unit(np.array(drawn)).astype(np.float32)
 

@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.shorthand import index as build
-from tests.aoe_train.tiny import WORDS, edit, save_bert
+from tests.aoe_train.tiny import WORDS, cosines_of, edit, save_bert
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -461,8 +460,7 @@ def test_damaged_indexes(bert, quantized, tmp_path, damage, files):
 
 
 def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
-    vectors = np.load(made / "vectors.npy")
-    cosines = vectors @ vectors.T
+    cosines = cosines_of(np.load(made / "vectors.npy"))
     least = float(np.quantile(cosines, 0.9))
     wanted = {*map(tuple, np.argwhere(np.triu(cosines, 1) >= least).tolist())}
     found = duplicates(made, min_cosine=least, neighbours=60)
@@ -471,10 +469,9 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert found.rows()["number_1"].equals(found.pairs["place1"] + 1)
     assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
-    degrees = (cosines >= least).sum(axis=1) - 1
+    degrees = (cosines >= least).sum(axis=1)
     nearest = duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
-    np.fill_diagonal(cosines, -1)
     assert {*pairs(nearest.pairs)} == {
         tuple(sorted((place, int(cosines[place].argmax()))))
         for place in np.flatnonzero(degrees)
@@ -493,10 +490,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
 
 
 def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path):
-    vectors = np.load(made / "vectors.npy")
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -1)
-    nearest = cosines.max(axis=1)
+    nearest = cosines_of(np.load(made / "vectors.npy")).max(axis=1)
     found = duplicates(made)
     assert found.min_cosine == round(
         max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2
@@ -557,19 +551,6 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     far = duplicates(tmp_path / "one", min_cosine=1, against=tmp_path / "two")
     one, two = (np.load(tmp_path / name / "vectors.npy") for name in ("one", "two"))
     assert far.highest == approx((one @ two.T).item(), abs=1e-6)
-
-
-def test_the_three_commands(bert, tmp_path):
-    data = tmp_path / "issues.parquet"
-    out = tmp_path / "index"
-    issues().drop("labels").write_parquet(data)
-    assert aoe_json(f"index {data} -m {bert} -o {out} --json -q")["rows"] == 60
-    asked = f"search {out} 'the compiler panics' --where state=open -n 2"
-    assert "number" in aoe(asked)
-    hits = aoe_json(asked, "--json")["hits"]
-    assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
-    found = aoe_json(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
-    assert len(found["pairs"]) == 60 * 59 / 2
 
 
 @parametrize("quantize", ["float32", "int8"])
