@@ -62,17 +62,17 @@ class Wrapped(Encoder):
 
 
 class Recorded(Wrapped):
-    """Records the texts of its calls, and is stopped before one of them."""
+    """Records its calls, and is stopped before one of them."""
 
     def __init__(self, folder, stop_before=None, **settings):
         super().__init__(load(folder, **settings))
         self.calls = []
         self.stop_before = stop_before
 
-    def record(self, texts):
+    def record(self, call):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
-        self.calls.append(texts)
+        self.calls.append(call)
 
 
 def sentence_transformer(folder, **options):
