@@ -222,7 +222,7 @@ def test_guide_equals_gist_loss(length, model, guide_folder):
     )
     every = {"contrast_anchors": True, "contrast_positives": True}
     ours = ContrastiveLoss(model, guide=guide, guide_margin=0.01, **every)
-    texts = (ANCHORS, POSITIVES, NEGATIVES[0])
+    texts = (ANCHORS, [f"{text} " * 20 for text in POSITIVES], NEGATIVES[0])
     found, expected = (loss_of(loss, texts, None) for loss in (ours, theirs))
     assert found == approx(expected, abs=1e-5)
     assert ours.get_config_dict()["guide"] is guide

@@ -407,7 +407,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             words_only | {'weight': 0.5, 'by': 'words'} | weight: has no effect with by = words
             opened | {'where': 'state=open'} | where = 'state=open': expected a list
             opened | {'where': ['state']} | where='state': expected COLUMN=VALUE
-            opened | {'where': ['a=1', 'a=2']} | a=2: a second value of a; give one
+            opened | {'where': ['a=1', 'a=2']} | where='a=2': a second value of a; give one
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
             """,
         opened=opened,
