@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, optional, options
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from aoe_train.encoding.encode_workers import EncodeOptions, ModelInfo, WorkerSpec
     from aoe_train.model.collection import Collection
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.quantization import Quantize
 
 
 class EncodeRequest(Request, shared=options):
@@ -142,22 +141,35 @@ def encode(request: EncodeRequest) -> np.ndarray | Encoded:
         >>> aoe_train.encode("sentences.txt", model="model", out="vectors.npy", progress=False).texts
         4
     """
-    vector_format = _checked_format(request)
+    request = _checked(request)
     with Display(request.progress) as show:
         if request.out is None:
-            return _encode_in_memory(request, vector_format, show)
-        return _encode_file(request, request.out, vector_format, show)
+            return _encode_in_memory(request, show)
+        return _encode_file(request, Path(request.out), show)
 
 
-def _checked_format(request: EncodeRequest) -> Quantize:
-    """The format of the vectors; texts, sizes and calibration must fit together."""
+def _checked(request: EncodeRequest) -> EncodeRequest:
+    """The request with arguments of the right types, which must fit together."""
     from pydantic import PositiveInt
 
     from aoe_train.model.quantization import named_quantize
     from pairkit.base.settings import argument
 
+    kinds: dict[str, Any] = {
+        "out": Path,
+        "columns": dict[str, str],
+        "prompt_name": str,
+        "prompt": str,
+        "dim": PositiveInt,
+        "batch_tokens": PositiveInt,
+        "workers": PositiveInt,
+    }
+    checked = {
+        name: argument(name, getattr(request, name), kind | None)
+        for name, kind in kinds.items()
+    }
     texts = request.texts
-    out = request.out
+    out = checked["out"]
     if not isinstance(texts, Iterable | Path):
         raise DataError(
             f"expected a text, a list of texts or a file; found {type(texts).__name__}"
@@ -172,24 +184,19 @@ def _checked_format(request: EncodeRequest) -> Quantize:
         raise ConfigError(
             f"{out}: `out` is for a file of texts; leave it out to get an array"
         )
-    argument("dim", request.dim, PositiveInt | None)
-    argument("workers", request.workers, PositiveInt | None)
-    argument("batch_tokens", request.batch_tokens, PositiveInt | None)
-    vector_format = named_quantize(request.quantize)
-    if request.calibration is not None and vector_format != "int8":
+    quantize = named_quantize(request.quantize)
+    if request.calibration is not None and quantize != "int8":
         raise ConfigError(
-            f"--calibration is for --quantize int8, not {vector_format}; leave it out"
+            f"--calibration is for --quantize int8, not {quantize}; leave it out"
         )
-    return vector_format
+    return replace(request, **checked)
 
 
-def _encode_in_memory(
-    request: EncodeRequest, vector_format: Quantize, show: Listener
-) -> np.ndarray:
+def _encode_in_memory(request: EncodeRequest, show: Listener) -> np.ndarray:
     from aoe_train.encoding.embedders.embedder import refuse_options
-    from pairkit.base.settings import between_commas
+    from aoe_train.model.quantization import named_quantize, quantized
 
-    devices = between_commas(request.device)
+    devices = _devices(request)
     refuse_options(
         "texts in memory",
         columns=request.columns,
@@ -199,24 +206,24 @@ def _encode_in_memory(
         address=request.address,
     )
     texts = cast("Iterable[str]", request.texts)
-    if not hasattr(texts, "__getitem__"):  # such as a generator
+    if isinstance(texts, str):
+        texts = [texts]
+    elif not hasattr(texts, "__getitem__"):  # such as a generator
         texts = [*texts]
     info, encode_texts = _encoding(request, show, *devices)
     ranges = _ranges(request.calibration, info.dim)
-    return encode_texts(
-        texts, quantize=vector_format, calibration=ranges, progress=show
-    )
+    vectors = encode_texts(texts, progress=show)
+    codes = quantized(vectors, named_quantize(request.quantize), ranges)
+    return codes[0] if isinstance(request.texts, str) else codes
 
 
-def _encode_file(
-    request: EncodeRequest, out: str | Path, vector_format: Quantize, show: Listener
-) -> Encoded:
+def _encode_file(request: EncodeRequest, out: Path, show: Listener) -> Encoded:
     from aoe_train.encoding.encode_run import check_files, encode_file
     from aoe_train.encoding.vector_file import Quantization
-    from pairkit.base.settings import argument
+    from aoe_train.model.quantization import named_quantize
 
     texts = cast("str | Path", request.texts)
-    check_files(Path(texts), Path(out))
+    check_files(Path(texts), out)
     with _embedder(request, show) as (info, embed):
         ranges = _ranges(request.calibration, info.dim)
         return encode_file(
@@ -225,11 +232,18 @@ def _encode_file(
             embed,
             info.dim,
             info.settings,
-            columns=argument("columns", request.columns, dict[str, str] | None),
-            quantization=Quantization(vector_format, ranges),
+            columns=request.columns,
+            quantization=Quantization(named_quantize(request.quantize), ranges),
             fresh=request.fresh,
             show=show,
         )
+
+
+def _devices(request: EncodeRequest) -> list[str]:
+    """The names of devices, which may end in a comma."""
+    from pairkit.base.settings import between_commas
+
+    return [*filter(None, between_commas(request.device))]
 
 
 @contextmanager
@@ -244,11 +258,10 @@ def _embedder(
         checked_device,
         workers_devices,
     )
-    from pairkit.base.settings import between_commas
     from pairkit.base.system.cluster import address_of, joined
 
     cluster = address_of(request.engine, request.address)
-    named = between_commas(request.device)
+    named = _devices(request)
     if cluster is None:
         devices = workers_devices(request.workers, named)
         if len(devices) == 1:
@@ -292,8 +305,13 @@ def _worker_spec(
     if Path(model).exists():
         # Workers on other machines may have another working folder.
         model = Path(model).absolute()
-    options = _encode_options(request)
-    return WorkerSpec(str(model), request.precision, options, devices, request.layers)
+    return WorkerSpec(
+        str(model),
+        request.precision,
+        _encode_options(request),
+        devices,
+        request.layers,
+    )
 
 
 def _encode_options(request: EncodeRequest) -> EncodeOptions:
@@ -314,9 +332,13 @@ def _encoding(
     """The function that encodes as the model or an index does, and what determines its vectors."""
     from aoe_train.encoding.encode_workers import model_info
 
-    say = notes(request.progress)
     encoder = loaded(
-        request.model, request.precision, show, say, device, layers=request.layers
+        request.model,
+        request.precision,
+        show,
+        notes(request.progress),
+        device,
+        layers=request.layers,
     )
     options = _encode_options(request)
     if request.collection is None:
@@ -332,7 +354,8 @@ def _encoding(
     info, encode_texts = model_info(encoder, options)
     collection = _collection(request.collection, encoder, info.dim)
     settings = {**info.settings, "collection": collection.identity}
-    return replace(info, settings=settings), _encode_in(collection, encode_texts)
+    encode_in = partial(_encode_in, collection, encode_texts)
+    return replace(info, settings=settings), encode_in
 
 
 def _collection(folder: str | Path, encoder: Encoder, dim: int) -> Collection:
@@ -352,30 +375,20 @@ def _collection(folder: str | Path, encoder: Encoder, dim: int) -> Collection:
 
 
 def _encode_in(
-    collection: Collection, encode_texts: Callable[..., np.ndarray]
-) -> Callable[..., np.ndarray]:
-    """A function that encodes texts as vectors of a collection."""
-    import numpy as np
-
-    from aoe_train.model.quantization import quantized
+    collection: Collection,
+    encode_texts: Callable[..., np.ndarray],
+    texts: list[str],
+    **options: Any,
+) -> np.ndarray:
+    """The vectors of texts in a collection."""
     from aoe_train.model.similarity import scaled_to_one
 
-    def encode_in(
-        texts: str | list[str],
-        *,
-        quantize: Quantize = "float32",
-        calibration: np.ndarray | None = None,
-        progress: bool | Listener = False,
-    ) -> np.ndarray:
-        vectors = np.atleast_2d(encode_texts(texts, progress=progress))
-        compared = collection.transform(scaled_to_one(vectors))
-        codes = quantized(compared, quantize, calibration)
-        return codes[0] if isinstance(texts, str) else codes
-
-    return encode_in
+    vectors = encode_texts(texts, **options)
+    return collection.transform(scaled_to_one(vectors))
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:
+    """The ranges of int8 that a calibration set has."""
     from aoe_train.encoding.vector_file import read_ranges
     from aoe_train.model.quantization import calibrated
 

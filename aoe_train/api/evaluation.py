@@ -138,13 +138,13 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
     )
     rules = label_rules(request.labels, request.label_range, request.bad_rows)
     models = _model_request(request)
-    names = request.tasks or ()
-    if isinstance(names, str):
-        names = between_commas(names)
+    names_or_tasks = request.tasks or ()
+    if isinstance(names_or_tasks, str):
+        names_or_tasks = between_commas(names_or_tasks)
     tasks = TaskRequest(
         suite=request.suite,
         data_dir=request.data_dir,
-        tasks=names,
+        tasks=as_list(names_or_tasks),
         data=request.data,
         reports=request.reports,
         split=request.split,
@@ -175,6 +175,7 @@ def evaluate(request: EvaluateRequest) -> Evaluation:
 
 
 def _model_request(request: EvaluateRequest) -> ModelRequest:
+    """The models; their options are checked before the data is read."""
     from aoe_train.evaluation.evaluate_models import ModelRequest
     from aoe_train.settings.train_settings import Purpose, named_precision
     from pairkit.base.settings import argument
@@ -183,8 +184,7 @@ def _model_request(request: EvaluateRequest) -> ModelRequest:
         raise ConfigError(
             "--api-key-env is for the server of --endpoint; give that, or leave it out"
         )
-    has_server = request.endpoint is not None or request.against_endpoint is not None
-    if request.plain_http and not has_server:
+    if request.plain_http and not (request.endpoint or request.against_endpoint):
         raise ConfigError(
             "--plain-http is for --endpoint or --against-endpoint; give one, or leave it out"
         )
@@ -236,9 +236,5 @@ def _numbers(
 
     from pairkit.base.settings import argument, split_at_commas
 
-    if values is None:
-        return [None]
-    if isinstance(values, int):
-        values = [values]
-    numbers: list[int] = argument(option, split_at_commas(values), list[PositiveInt])
-    return numbers
+    listed = as_list(split_at_commas(values))
+    return argument(option, listed, list[PositiveInt]) or [None]

@@ -177,11 +177,11 @@ def compare_command(model: str, other: str, data: str) -> list[str]:
 
 
 def review_steps(
-    model: str, backbone: str, data: Sequence[str], purpose: str | None
+    model: str, backbone: str, data: str, purpose: str | None
 ) -> list[tuple[str, list[str]]]:
     """Commands that sample pairs of the training texts, have them judged, and evaluate."""
     models = ["--model", model, "--model", backbone]
-    sample = ["aoe", "sample-pairs", "--data", *data, *models, "--out", "to-judge"]
+    sample = ["aoe", "sample-pairs", "--data", data, *models, "--out", "to-judge"]
     if purpose is not None:
         sample += ["--purpose", purpose]
     return [

@@ -252,13 +252,12 @@ class Trained(CommandResult):
             return []
         held_out = run.sources.dev_data
         name, data = next(iter(run.sources.data.items()))
-        has_single_texts = run.datasets[name].kind == "single"
-        has_texts = settings["preset"] == "domain" or has_single_texts
+        is_single = run.datasets[name].kind == "single"
+        has_texts = settings["preset"] == "domain" or is_single
         model = str(self.out)
         backbone = run.sources.backbone
         if has_texts and not held_out:
-            column = [] if has_single_texts else ["--columns", "text=anchor"]
-            return review_steps(model, backbone, [data, *column], settings["purpose"])
+            return review_steps(model, backbone, data, settings["purpose"])
         if not held_out and Path(data).is_file():
             return []  # there is no verdict on training rows
         rows = next(iter(held_out.values()), data)

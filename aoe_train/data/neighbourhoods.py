@@ -74,25 +74,27 @@ def neighbour_teacher(
     weight = settings.lexical_weight or 0.0
     smoothing = settings.smoothing or 0.0
     neighbours = settings.neighbours or 0
+
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
     lexical = _tf_idf(texts)
-
     similarity = (1 - weight) * (centred @ centred.T)
     similarity += weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
-    size = min(max(_NEIGHBOURHOOD, neighbours), len(texts) - 1)
-    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
-    mutual = _mutual_neighbours(nearest[:, :neighbours])
-    smoothed = scaled_to_one(mutual @ centred + centred)
+    order = np.argsort(-similarity, axis=1, kind="stable")
+    others = order[:, :-1]  # the last is the text itself
 
+    mutual = _mutual_neighbours(others[:, :neighbours])
+    smoothed = scaled_to_one(mutual @ centred + centred)
     parts = []
     for share, part in ((smoothing, smoothed), (1 - smoothing, centred)):
         if share:
             parts.append(np.sqrt((1 - weight) * share) * part)
     dense = np.concatenate(parts, axis=1).astype(np.float32)
+    sparse = (np.sqrt(weight) * lexical).astype(np.float32)
     column = ColumnVectors(dense, np.arange(len(texts)))
     # Two equal columns, because `collate` repeats a single text in two columns.
-    return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
+    nearest = others[:, : max(_NEIGHBOURHOOD, neighbours)]
+    return NeighbourTeacher([column] * 2, sparse, nearest)
 
 
 def _tf_idf(texts: Sequence[str]) -> csr_matrix:
@@ -118,8 +120,8 @@ def draw_texts(examples: Examples, seed: int) -> Examples:
     """At most `MAX_TEXTS` random texts, without near-duplicates, which would hide other neighbours."""
     hashes = [keyed_hash(seed, text) for text in examples.texts]
     order = sorted(range(len(hashes)), key=hashes.__getitem__)
-    drawn = sorted(order[:MAX_TEXTS])
-    texts = [examples.texts[text] for text in drawn]
+    # In the order of the source.
+    texts = [examples.texts[number] for number in sorted(order[:MAX_TEXTS])]
     kept = without_near_duplicates(texts)
 
     counts = {
@@ -168,8 +170,5 @@ class NeighbourBatches(Batches):
         """The epoch's batches, each an int64 array of distinct row numbers."""
         random = np.random.default_rng([self._seed, epoch, _MEMBER_STREAM])
         members = random.permuted(self._nearest, axis=1)[:, :FROM_NEIGHBOURHOOD]
-        batches = []
-        for seeds in super().plan(epoch):
-            rows = np.append(seeds, members[seeds])
-            batches.append(np.unique(rows))
-        return batches
+        batches = super().plan(epoch)
+        return [np.union1d(seeds, members[seeds]) for seeds in batches]

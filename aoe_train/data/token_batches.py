@@ -7,7 +7,9 @@ each an epoch has.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -33,18 +35,18 @@ _ORDER_STREAM = 1
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     """Swap rows of near batches, in place, so that as many as possible have more than one label."""
-    single_label: dict[int, float] = {}
+    by_label = defaultdict[float, list[int]](list)  # the batches with a single label
     for batch, rows in enumerate(batches):
         first_label = labels[rows[0]]
         if len(rows) > 1 and (labels[rows] == first_label).all():
-            single_label[batch] = first_label
-    for label in sorted(set(single_label.values())):
-        other_labels = np.array(
-            [np.count_nonzero(labels[rows] != label) for rows in batches]
-        )
-        for batch, its_label in single_label.items():
-            # Skip batches of other labels, and those that an earlier swap has changed.
-            if its_label != label or other_labels[batch]:
+            by_label[first_label].append(batch)
+    starts = np.cumsum([0, *map(len, batches[:-1])])
+    for label in sorted(by_label):
+        # Rows of each batch that could be given away.
+        is_other = labels[np.concatenate(batches)] != label
+        other_labels = np.add.reduceat(is_other, starts, dtype=np.int64)
+        for batch in by_label[label]:
+            if other_labels[batch]:  # an earlier swap has changed it
                 continue
             donors = np.flatnonzero(other_labels >= 2)
             if not len(donors):
@@ -60,7 +62,6 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             row = batches[batch][give]
             batches[batch][give] = batches[donor][take]
             batches[donor][take] = row
-            other_labels[batch] += 1
             other_labels[donor] -= 1
 
 
@@ -90,7 +91,7 @@ class Batches:
         world: int = 1,
         views: bool = True,
     ) -> None:
-        """Plan batches."""
+        """Plan batches; raises ConfigError or DataError if the processes can't get equal slices."""
         if batch_size % world:
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
@@ -100,7 +101,7 @@ class Batches:
                 f"{len(examples)} rows, expected at least one for each of {world} processes; start fewer"
             )
         self.examples = examples
-        self.copies = 2 if examples.kind == "single" and views else 1
+        self.copies = 2 if examples.kind == "single" and views else 1  # of a text
         self.left_out = len(examples) % world
         counts = examples.token_counts(lengths, slice(None))
         self._lengths = self.copies * counts.sum(axis=1)
@@ -243,14 +244,14 @@ class Mixture(Sampler[list[int]]):
         self._epoch = 0
         rows = [len(each.examples) for each in batches]
         self.starts = np.cumsum([0, *rows])
-        lengths = [len(each) for each in batches]
+        lengths = [*map(len, batches)]
         sizes = lengths if self._is_round_robin else rows
         counts = np.round(epoch_passes(mix, weights, sizes) * lengths)
         self.counts = np.maximum(1, counts).astype(np.int64)
         # The dataset of each batch, one dataset after the other.
         self._unmixed = np.repeat(np.arange(len(batches)), self.counts)
-        most_tokens = [each.most_tokens() for each in batches]
-        self._largest = int(np.argmax(most_tokens))  # the dataset of the largest batch
+        # The dataset of the largest batch.
+        self._largest = np.argmax([each.most_tokens() for each in batches])
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -267,8 +268,8 @@ class Mixture(Sampler[list[int]]):
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        numbers = range(len(self.batches))
-        upcoming = [self._batches_from(number, epoch) for number in numbers]
+        datasets = range(len(self.batches))
+        upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
         plan = []
         for dataset in self.turns(epoch):
             rows = next(upcoming[dataset])
@@ -289,7 +290,7 @@ class Mixture(Sampler[list[int]]):
     def _in_rounds(self) -> np.ndarray:
         """The dataset of each batch, in turns."""
         datasets = self._unmixed
-        position = np.concatenate([np.arange(count) for count in self.counts])
+        position = np.concatenate([np.arange(number) for number in self.counts])
         # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
         if self._until != "once":
             position = (position + 0.5) / self.counts[datasets]
@@ -305,18 +306,18 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        numbers = range(len(self.batches))
-        return sum(self._rows_seen(number, epochs) for number in numbers)
+        datasets = range(len(self.batches))
+        return sum(self._rows_seen(dataset, epochs) for dataset in datasets)
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
         batches = self.batches[dataset]
-        count = int(self.counts[dataset])
+        num_batches = int(self.counts[dataset])
         seen = self._rows_seen(dataset, 1)
         whole_pass = batches.rows_seen(1)
         return {
-            "batches": count,
-            "passes": round(count / len(batches), 4),
+            "batches": num_batches,
+            "passes": round(num_batches / len(batches), 4),
             "rows_seen": seen,
             "rows_repeated": max(0, seen - whole_pass),
             "rows_waiting": max(0, whole_pass - seen),
@@ -325,22 +326,19 @@ class Mixture(Sampler[list[int]]):
     def _rows_seen(self, dataset: int, epochs: int) -> int:
         """Number of rows of one dataset, in whole passes and a part of one."""
         batches = self.batches[dataset]
-        count = epochs * int(self.counts[dataset])
-        passes, rest = divmod(count, len(batches))
+        passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
         rows = batches.rows_seen(passes)
         if rest:
-            rows += sum(len(batch) for batch in batches.plan(passes)[:rest])
+            rows += sum(map(len, batches.plan(passes)[:rest]))
         return rows
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
         batches = self.batches[dataset]
-        count = epoch * int(self.counts[dataset])
-        number, start = divmod(count, len(batches))
-        while True:
-            yield from batches.plan(number)[start:]
-            number += 1
-            start = 0
+        first, start = divmod(epoch * int(self.counts[dataset]), len(batches))
+        yield from batches.plan(first)[start:]
+        for number in count(first + 1):
+            yield from batches.plan(number)
 
 
 def format_epoch_share(share: Mapping[str, float]) -> str:
@@ -369,19 +367,17 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
     tokens = []
     unpadded = 0
     padded = 0
-    for rows in plan:
-        dataset, numbers = mixture.locate(rows.tolist())
+    for rows in map(np.ndarray.tolist, plan):
+        dataset, numbers = mixture.locate(rows)
         batches = mixture.batches[dataset]
-        lengths = stores[dataset].lengths
-        tokens.append(count_tokens(mixture, stores, rows.tolist()))
+        tokens.append(count_tokens(mixture, stores, rows))
         # Each column padded to its longest text, where repeated texts count each time.
-        counts = batches.examples.token_counts(lengths, numbers)
-        unpadded += int(counts.sum())
-        width = int(counts.max(axis=0).sum())
-        padded += width * len(counts)
+        counts = batches.examples.token_counts(stores[dataset].lengths, numbers)
+        unpadded += counts.sum()
+        padded += counts.max(axis=0).sum() * len(counts)
     return {
         "steps": len(plan),
-        "rows_mean": float(np.mean([len(rows) for rows in plan])),
+        "rows_mean": float(np.mean([*map(len, plan)])),
         "tokens_mean": float(np.mean(tokens)),
         "tokens_max": max(tokens),
         "padding_share": float(1 - unpadded / padded),

@@ -68,7 +68,7 @@ class DuplicateQuery:
     relatives: tuple[int, ...]
 
 
-Scores = Callable[[DuplicateQuery], ndarray]
+QueryScores = Callable[[DuplicateQuery], ndarray]
 """Maps a query to the score of each candidate, (candidate,)."""
 
 
@@ -201,26 +201,32 @@ class DuplicatesTask:
         """Rank by vectors; see `metrics`."""
         return self.ranked(self.by_vectors(vectors))
 
-    def by_both(self, by_vectors: Scores, words: Words, weight: float) -> TaskMetrics:
+    def by_both(
+        self, by_vectors: QueryScores, words: Words, weight: float
+    ) -> TaskMetrics:
         """Rank by vectors and words."""
         by_words = self.by_words(words)
         return self.ranked(
             lambda query: fused(by_vectors(query), by_words(query), weight)
         )
 
-    def chosen_weight(self, by_vectors: Scores, words: Words) -> float | None:
-        """The lowest weight of vectors with the best MRR of the known queries; None without these."""
+    def chosen_weight(self, by_vectors: QueryScores, words: Words) -> float:
+        """The lowest weight of vectors with the best MRR of the known queries; without these the default."""
         if not self.known:
-            return None
+            return WEIGHTS[words]
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
         for query in self.known:
-            scores = (by_vectors(query), by_words(query))
-            rankings = [fused(*scores, weight) for weight in _WEIGHTS]
-            total += 1 / first_ranks(query, rankings)
+            vector_scores = by_vectors(query)
+            word_scores = by_words(query)
+            is_negative = _is_negative(query)
+            for number, weight in enumerate(_WEIGHTS):
+                scores = fused(vector_scores, word_scores, weight)
+                best = scores[[*query.targets]].max()
+                total[number] += 1 / _rank_of(best, scores[is_negative])
         return _WEIGHTS[int(total.argmax())]
 
-    def ranked(self, scores: Scores) -> TaskMetrics:
+    def ranked(self, scores: QueryScores) -> TaskMetrics:
         """Metrics over all queries, by the query's length, and by the time between reports."""
         whole = MeanMetrics(metrics(self.queries, scores))
         parts = {
@@ -229,7 +235,7 @@ class DuplicatesTask:
         }
         return TaskMetrics(whole, parts)
 
-    def by_vectors(self, vectors: TaskVectors) -> Scores:
+    def by_vectors(self, vectors: TaskVectors) -> QueryScores:
         """Scores by vectors, all of which are made comparable once."""
         matrix = comparable_vectors(vectors, self.texts)
 
@@ -241,7 +247,7 @@ class DuplicatesTask:
 
         return scores
 
-    def by_words(self, words: Words) -> Scores:
+    def by_words(self, words: Words) -> QueryScores:
         """Scores by words."""
         index = self._indexes[words]
 
@@ -280,7 +286,9 @@ def _rank_query_last(query: DuplicateQuery, scores: ndarray) -> ndarray:
     return scores
 
 
-def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndarray]:
+def metrics(
+    queries: Sequence[DuplicateQuery], scores: QueryScores
+) -> dict[str, ndarray]:
     """Each query's metrics, (query,), in [0, 1].
 
     * `recall@k`: whether a target is among the first k candidates, not counting relatives.
@@ -291,28 +299,22 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndar
     precision = np.empty(len(queries))
     for number, query in enumerate(queries):
         ranking = scores(query)
-        (first_rank[number],) = first_ranks(query, [ranking])
-        # Targets and relatives are ranked after negatives of equal score.
         negatives = ranking[_is_negative(query)]
+        best = ranking[[*query.targets]].max()
+        first_rank[number] = _rank_of(best, negatives)
         positives = -np.sort(-ranking[[*query.targets, *query.relatives]])
+        ranks = np.array([_rank_of(score, negatives) for score in positives])
         hits = np.arange(1, len(positives) + 1)
-        before = (negatives >= positives[:, None] - ROUNDING).sum(axis=1)
-        precision[number] = (hits / (before + hits)).mean()
+        precision[number] = (hits / (ranks + hits - 1)).mean()
     outcomes = {
         f"recall@{depth}": (first_rank <= depth).astype(float) for depth in DEPTHS
     }
     return {**outcomes, "mrr": 1 / first_rank, "map": precision}
 
 
-def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
-    """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
-    negative = _is_negative(query)
-    targets = [*query.targets]
-    ranks = []
-    for scores in rankings:
-        before = scores[negative] >= scores[targets].max() - ROUNDING
-        ranks.append(1 + before.sum())
-    return np.array(ranks)
+def _rank_of(score: float, negatives: ndarray) -> int:
+    """The rank of a positive among negatives, after those of equal score."""
+    return 1 + int(np.count_nonzero(negatives >= score - ROUNDING))
 
 
 def _is_negative(query: DuplicateQuery) -> ndarray:
@@ -322,6 +324,33 @@ def _is_negative(query: DuplicateQuery) -> ndarray:
     if query.report < query.candidates:
         negative[query.report] = False
     return negative
+
+
+class _Rankings:
+    """The scores of rankings by name, each compared with earlier ones."""
+
+    def __init__(self, resamples: Resampling) -> None:
+        self.rows: dict[str, Score] = {}
+        self._resamples = resamples
+        self._measured: dict[str, TaskMetrics] = {}
+
+    def add(
+        self,
+        name: str,
+        measured: TaskMetrics,
+        others: Iterable[str],
+        overlap: Overlap | None = None,
+        weight: float | None = None,
+    ) -> None:
+        """Score a ranking, and compare it with others that it should beat."""
+        over = {}
+        if self._resamples.number:
+            for other in others:
+                rival = self._measured[other].whole
+                over[other] = compare(measured.whole, rival, self._resamples)
+        self._measured[name] = measured
+        result = summarise(measured, self._resamples)
+        self.rows[name] = Score(result, overlap, over=over, weight=weight)
 
 
 def score_rows(
@@ -334,28 +363,11 @@ def score_rows(
 
     Each ranking is compared with those that it should beat; models also with the first one.
     """
-    measured: dict[str, TaskMetrics] = {}
-    rows: dict[str, Score] = {}
-
-    def add(
-        name: str,
-        metrics: TaskMetrics,
-        others: Sequence[str],
-        overlap: Overlap | None = None,
-        weight: float | None = None,
-    ) -> None:
-        over = {}
-        if resamples.number:
-            for other in others:
-                rival = measured[other].whole
-                over[other] = compare(metrics.whole, rival, resamples)
-        measured[name] = metrics
-        result = summarise(metrics, resamples)
-        rows[name] = Score(result, overlap, over=over, weight=weight)
-
+    rankings = _Rankings(resamples)
     for words, baseline in BASELINES.items():
         with stage(f"rank by {baseline}", show):
-            add(baseline, task.ranked(task.by_words(words)), [*rows])
+            measured = task.ranked(task.by_words(words))
+            rankings.add(baseline, measured, [*rankings.rows])
     first_model: list[str] = []
     for model in models:
         name = model.name
@@ -367,14 +379,12 @@ def score_rows(
         with stage(f"rank by {name}", show):
             by_vectors = task.by_vectors(vectors)
             others = [BASELINES["bm25"], *first_model]
-            add(name, task.ranked(by_vectors), others, overlap)
+            rankings.add(name, task.ranked(by_vectors), others, overlap)
             for words, baseline in BASELINES.items():
                 weight = task.chosen_weight(by_vectors, words)
-                if weight is None:
-                    weight = WEIGHTS[words]
                 both = task.by_both(by_vectors, words, weight)
                 others = [baseline, name]
                 others += [f"{first} + {baseline}" for first in first_model]
-                add(f"{name} + {baseline}", both, others, overlap, weight)
+                rankings.add(f"{name} + {baseline}", both, others, overlap, weight)
         first_model = first_model or [name]
-    return rows
+    return rankings.rows

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Pairs = Num[ndarray, " pair"]
     Accepted = Bool[ndarray, " pair"]  # whether the predicted label is 1
     Counts = Float[ndarray, "draw pair"]
+    Ranks = Float[ndarray, "draw pair"]
     Draws = Float[ndarray, " draw"]
     ByThreshold = Float[ndarray, "draw threshold"]
 
@@ -73,7 +74,13 @@ class Correlation(PairMetrics):
 
 
 def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
-    """Refuse cosines and labels that have no correlation."""
+    """The agreement of cosines with labels; raises DataError if they have no correlation."""
+    _check_spread(cosines, labels, where)
+    return Correlation(cosines, labels)
+
+
+def _check_spread(cosines: Pairs, labels: Pairs, where: str) -> None:
+    """Refuse cosines and labels without a correlation."""
     if len(labels) < 2:
         raise DataError(
             f"{len(labels)} pairs; a correlation needs at least two", path=where
@@ -90,7 +97,6 @@ def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
             f"all cosines are {cosines[0]:g}: the model's vectors have collapsed",
             path=where,
         )
-    return Correlation(cosines, labels)
 
 
 class _SortedValues(NamedTuple):
@@ -105,12 +111,11 @@ class _SortedValues(NamedTuple):
     @classmethod
     def of(cls, values: Pairs) -> _SortedValues:
         """Sort values."""
-        _, distinct = np.unique(values, return_inverse=True)
+        _, distinct, sizes = np.unique(values, return_inverse=True, return_counts=True)
         order = np.argsort(distinct, kind="stable")
-        steps = np.diff(distinct[order], prepend=-1)
-        return cls(distinct, order, np.flatnonzero(steps))
+        return cls(distinct, order, np.cumsum(sizes) - sizes)
 
-    def ranks(self, counts: Counts) -> Counts:
+    def ranks(self, counts: Counts) -> Ranks:
         """The pairs' ranks if each is repeated by its count; ties share their mean rank."""
         ties = np.add.reduceat(counts[:, self.order], self.starts, axis=1)
         last_ranks = np.cumsum(ties, axis=1)
@@ -118,19 +123,23 @@ class _SortedValues(NamedTuple):
         return ranks[:, self.distinct]
 
 
-def _weighted_pearson(x: Pairs | Counts, y: Pairs | Counts, counts: Counts) -> Draws:
-    """NaN for draws in which all values are equal."""
-    total = counts.sum(axis=1, keepdims=True)
-    x = x - (counts * x).sum(axis=1, keepdims=True) / total
-    y = y - (counts * y).sum(axis=1, keepdims=True) / total
+def _weighted_pearson(x: Pairs | Ranks, y: Pairs | Ranks, counts: Counts) -> Draws:
+    """NaN for draws in which all values of a side are equal."""
+    x, variance_x = _centred(x, counts)
+    y, variance_y = _centred(y, counts)
     covariance = (counts * x * y).sum(axis=1)
-    variance_x = (counts * x * x).sum(axis=1)
-    variance_y = (counts * y * y).sum(axis=1)
-    scale = np.sqrt(variance_x * variance_y)
-    undefined = np.full(len(counts), np.nan)
-    r = np.divide(covariance, scale, out=undefined, where=scale > ROUNDING)
+    r = _ratio(covariance, np.sqrt(variance_x * variance_y))
     clipped: Draws = np.clip(r, -1, 1)  # rounding may exceed 1
     return clipped
+
+
+def _centred(values: Pairs | Ranks, counts: Counts) -> tuple[Ranks, Draws]:
+    """Differences from the mean, and the sum of their squares; 0 if these are only rounding errors."""
+    total = counts.sum(axis=1, keepdims=True)
+    differences = values - (counts * values).sum(axis=1, keepdims=True) / total
+    squares = (counts * differences * differences).sum(axis=1)
+    rounding = (ROUNDING * np.abs(values).max()) ** 2
+    return differences, np.where(squares > rounding, squares, 0)
 
 
 class Thresholds(NamedTuple):
@@ -183,9 +192,9 @@ class Binary(PairMetrics):
         halfway = (cosines[:-1] + cosines[1:]) / 2
         limits = np.concatenate([[above_all], halfway, [cosines[-1]]])
         curve = self._curve(np.ones((1, self.n)))
-        best_f1 = limits[curve.f1().argmax()]
-        best_accuracy = limits[curve.accuracy().argmax()]
-        return Thresholds(float(best_f1), float(best_accuracy))
+        best_f1 = limits.item(curve.f1().argmax())
+        best_accuracy = limits.item(curve.accuracy().argmax())
+        return Thresholds(best_f1, best_accuracy)
 
     def _at_thresholds(self, counts: Counts) -> dict[str, Draws]:
         """The metrics at the given thresholds, and these."""
@@ -214,10 +223,11 @@ class Binary(PairMetrics):
         """The pairs accepted at each threshold, with weighted pairs."""
         ordered = counts[:, self._order]
         positive = self.labels[self._order]
-        true = np.cumsum(ordered * positive, axis=1)[:, self._ends]
-        false = np.cumsum(ordered * (1 - positive), axis=1)[:, self._ends]
-        nothing = np.zeros((len(counts), 1))
-        return _ThresholdCounts(np.hstack([nothing, true]), np.hstack([nothing, false]))
+        by_label = np.stack([ordered * positive, ordered * (1 - positive)])
+        accepted = np.cumsum(by_label, axis=2)[..., self._ends]
+        # At the first threshold, none.
+        true, false = np.pad(accepted, [(0, 0), (0, 0), (1, 0)])
+        return _ThresholdCounts(true, false)
 
     @cached_property
     def _cross_validated(self) -> tuple[Accepted, Accepted]:
@@ -263,9 +273,8 @@ class _ThresholdCounts:
     def average_precision(self) -> Draws:
         """The sum of precision times the increase of recall."""
         true = self.true[:, 1:]
-        accepted = true + self.false[:, 1:]
-        nothing = np.zeros_like(accepted)
-        precision = np.divide(true, accepted, out=nothing, where=accepted > 0)
+        # Undefined above the largest cosine of a draw, where recall is 0.
+        precision = np.nan_to_num(_ratio(true, true + self.false[:, 1:]))
         increase = np.diff(self.true)
         return _ratio((increase * precision).sum(axis=1), self.true[:, -1])
 
@@ -290,7 +299,7 @@ def binary(
     thresholds: Thresholds | None = None,
     probabilities: Pairs | None = None,
 ) -> Binary:
-    """Refuse labels other than 0 and 1, and what `correlation` refuses."""
+    """The metrics for labels of 0 and 1; raises DataError for others, and where `correlation` does."""
     invalid = labels[(labels != 0) & (labels != 1)]
     if len(invalid):
         raise DataError(
@@ -298,12 +307,12 @@ def binary(
             " --data`, without --suite",
             path=where,
         )
-    correlation(cosines, labels, where)
+    _check_spread(cosines, labels, where)
     return Binary(cosines, labels, thresholds, probabilities)
 
 
 def _ratio(part: ndarray, whole: ndarray) -> ndarray:
     """`part` / `whole`; NaN if `whole` is 0."""
-    undefined = np.full(np.shape(part), np.nan)
+    undefined = np.full_like(part, np.nan)
     ratio: ndarray = np.divide(part, whole, out=undefined, where=whole > 0)
     return ratio

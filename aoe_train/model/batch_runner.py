@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory, keep_freed_memory
 
 TOKENS_ACCELERATOR = 65_536  # per batch
-# Most tokens have more characters, so slices of texts with this many have about a batch's tokens.
+# Most tokens have more characters, so a slice of texts rarely has many more tokens than a batch.
 _CHARACTERS_A_TOKEN = 3
 # Slices that are tokenised while the model runs.
 _AHEAD = 2
@@ -34,8 +35,16 @@ _TOKENS_CPU = 8_192
 _ACTIVATION_BYTES = 24 << 20
 
 
-Tokenise = Callable[..., TokenStore]
-"""Tokenises texts with prompts; see `Encoder.tokens`."""
+class Tokenise(Protocol):
+    """Tokenises texts with prompts; see `Encoder.tokens`."""
+
+    def __call__(  # noqa: D102
+        self,
+        texts: Sequence[str],
+        prompts: str | Sequence[str],
+        *,
+        progress: Listener | None = None,
+    ) -> TokenStore: ...
 
 
 @dataclass
@@ -57,16 +66,13 @@ class BatchRunner:
     ) -> Generator[tuple[ndarray, torch.Tensor]]:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         budget = batch_tokens or TOKENS_ACCELERATOR
-        parts = 1
-        starts = [0]
-        if next(self.model.parameters()).device.type == "cpu":
+        if self._device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu
+        starts = [0]
         if self._tokenises_ahead and isinstance(prompts, str):
-            limit = min(max_length or budget, budget)
-            tokens = [min(len(text) // _CHARACTERS_A_TOKEN, limit) for text in texts]
-            slices = np.cumsum(tokens) // budget
-            starts += (np.flatnonzero(np.diff(slices)) + 1).tolist()
+            starts = _slice_starts(texts, min(max_length or budget, budget), budget)
+        parts = 1
         for first, store in _stores(tokenise, texts, prompts, starts, show):
             for batch in batches(store.lengths, budget):
                 waiting = np.array_split(batch, min(parts, len(batch)))
@@ -76,10 +82,14 @@ class BatchRunner:
                     if vectors is not None:
                         yield first + indices, vectors
                         continue
-                    parts = 2 * len(batch) // len(indices)
                     waiting += np.array_split(indices, 2)
+                    parts = 2 * len(batch) // len(indices)
                     if torch.accelerator.is_available():
                         torch.accelerator.empty_cache()
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     @cached_property  # each call needs it, even for one text
     def _tokens_on_cpu(self) -> int:
@@ -89,14 +99,12 @@ class BatchRunner:
             if weight.ndim > 1:
                 widest = max(widest, *weight.shape[-2:])
         size = next(self.model.parameters()).element_size()
-        fitting = _ACTIVATION_BYTES // (widest * size)
-        return min(_TOKENS_CPU, max(1, fitting))
+        return min(_TOKENS_CPU, max(1, _ACTIVATION_BYTES // (widest * size)))
 
     @property
     def _tokenises_ahead(self) -> bool:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
-        device = next(self.model.parameters()).device
-        return device.type != "cpu" and self.model.packed
+        return self._device.type != "cpu" and self.model.packed
 
     @cached_property
     def _products_per_token(self) -> int:
@@ -106,7 +114,7 @@ class BatchRunner:
         self, store: TokenStore, texts: ndarray, *, halve: bool
     ) -> torch.Tensor | None:
         """The vectors of some texts; with `halve`, None if they need too much memory together."""
-        device = next(self.model.parameters()).device
+        device = self._device
         try:
             batch = store.batch(texts)
             tokens = upload(batch["input_ids"], device)
@@ -139,6 +147,13 @@ def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:
         start = stop
 
 
+def _slice_starts(texts: Sequence[str], max_length: int, budget: int) -> list[int]:
+    """The first text of each slice of texts with about a batch's tokens."""
+    tokens = [min(len(text) // _CHARACTERS_A_TOKEN, max_length) for text in texts]
+    slices = np.cumsum(tokens) // budget
+    return [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist()]
+
+
 def _weights(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     """All weights other than embeddings."""
     for layer in module.modules():
@@ -154,19 +169,20 @@ def _stores(
     show: Listener,
 ) -> Iterator[tuple[int, TokenStore]]:
     """The tokens of consecutive texts with the index of the first, a few stores ahead of their use."""
+    begun = Progress("encode", 0, len(texts))
     if len(starts) == 1:
         store = tokenise(texts, prompts, progress=show)
-        show(Progress("encode", 0, len(texts)))
+        show(begun)
         yield 0, store
         return
-    show(Progress("encode", 0, len(texts)))
-    waiting: deque[tuple[int, Future[TokenStore]]] = deque()
+    show(begun)
     with ThreadPoolExecutor(1) as producer:
-        for start, stop in pairwise([*starts, len(texts)]):
-            tokenised = producer.submit(tokenise, texts[start:stop], prompts)
-            waiting.append((start, tokenised))
-            if len(waiting) > _AHEAD:
-                first, tokenised = waiting.popleft()
-                yield first, tokenised.result()
-        for first, tokenised in waiting:
+        started = (
+            (start, producer.submit(tokenise, texts[start:stop], prompts))
+            for start, stop in pairwise([*starts, len(texts)])
+        )
+        waiting = deque(islice(started, _AHEAD))
+        while waiting:
+            waiting.extend(islice(started, 1))
+            first, tokenised = waiting.popleft()
             yield first, tokenised.result()

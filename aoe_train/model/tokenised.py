@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -95,32 +95,30 @@ class TokenStore:
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
         tokenised = [prompt_tokens(raw, words, max_length) for words in distinct]
-        left_out: list[int] = []
+        prompt_lengths = None
         if not include_prompt:
             end_tokens = _end_tokens(tokenizer, distinct)
-            left_out = [prompt.length(end_tokens) for prompt in tokenised]
+            lengths = [prompt.length(end_tokens) for prompt in tokenised]
+            if any(lengths):
+                prompt_lengths = np.array(lengths, np.int32)[numbers]
 
-        folder = None
-        store = None
-        if cache_dir is not None:
+        def tokenise() -> TokenStore:
+            return _tokenise(texts, numbers, raw, tokenised, max_length, progress)
+
+        if cache_dir is None:
+            store = tokenise()
+        else:
             how = (raw.to_str(), raw.encode_special_tokens, max_length, distinct)
-            folder = cache_dir / _key(texts, numbers, *how)
-            store = _load(folder)
-        if store is None:
-            store = _tokenise(texts, numbers, raw, tokenised, max_length, progress)
-            if folder is not None:
-                _save(store, folder)
-                store = _load(folder) or store
-        without_tokens = np.flatnonzero(store.lengths == 0)
-        if len(without_tokens) and not empty:
+            store = _cached(cache_dir / _key(texts, numbers, *how), tokenise)
+
+        is_empty = store.lengths == 0
+        if is_empty.any() and not empty:
+            first = next(compress(texts, is_empty))
             raise DataError(
-                f"text {texts[without_tokens[0]][:60]!r} has no tokens, and this tokenizer"
-                f" adds none; drop its rows ({len(without_tokens)} such texts)"
+                f"text {first[:60]!r} has no tokens, and this tokenizer adds none; drop its"
+                f" rows ({is_empty.sum()} such texts)"
             )
-        if any(left_out):
-            lengths = np.array(left_out, np.int32)[numbers]
-            return replace(store, prompt_lengths=lengths)
-        return store
+        return replace(store, prompt_lengths=prompt_lengths)
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -143,94 +141,19 @@ class TokenStore:
 
 def ranges(starts: ndarray, counts: ndarray) -> ndarray:
     """The numbers from `starts[i]` to `starts[i] + counts[i] - 1`, for each i in turn."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(starts - ends + counts, counts) + np.arange(total)
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
-def _encode_starts(
-    raw: Tokenizer, texts: list[str], needed: int | None
-) -> list[Encoding]:
-    """Encode the start of each text, which contains the `needed` tokens; None encodes all of it."""
-    if needed is None:
-        return _encode(raw, texts)
-    for text in texts:
-        if len(text) > _CHARACTERS[0] * needed:
-            _refuse_surrogates(text)  # only its start is encoded
-    encodings: dict[int, Encoding] = {}
-    waiting = list(range(len(texts)))
-    for characters in (*_CHARACTERS, None):
-        limit = None if characters is None else characters * needed
-        starts = [texts[index][:limit] for index in waiting]
-        encodings.update(zip(waiting, _encode(raw, starts), strict=True))
-        cut = [index for index in waiting if limit and len(texts[index]) > limit]
-        # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
-        waiting = [index for index in cut if len(encodings[index]) < 2 * needed]
-        if not waiting:
-            break
-    return [encodings[index] for index in range(len(texts))]
-
-
-def _refuse_surrogates(text: str) -> None:
-    """Report a text that can't be encoded as UTF-8."""
-    if _SURROGATE.search(text):
-        raise DataError(
-            f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
-        )
-
-
-def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
-    try:
-        with panics_as_errors(f"on a text, such as {texts[0][:60]!r}"):
-            return raw.encode_batch_fast(texts, add_special_tokens=False)
-    except TypeError:
-        for text in texts:
-            _refuse_surrogates(text)
-        raise
-
-
-def _tokenise(
-    texts: Sequence[str],
-    numbers: ndarray,
-    raw: Tokenizer,
-    prompts: Sequence[PromptTokens],
-    max_length: int,
-    progress: Listener | None,
-) -> TokenStore:
-    """The tokens of texts, each with the prompt of its number."""
-    total = len(texts)
-    needed = None
-    if max_length < UNLIMITED:
-        longest_prompt = max(len(prompt.ids) for prompt in prompts)
-        needed = max(_MIN_TOKENS, max_length + longest_prompt)
-    ids: list[ndarray] = [np.empty(0, np.uint16)]
-    lengths = [np.zeros(1, np.int64)]
-    truncated = 0
-    for first in range(0, total, _TEXTS_PER_CALL):
-        block = slice(first, first + _TEXTS_PER_CALL)
-        prompt_of = [prompts[number] for number in numbers[block].tolist()]
-        pairs = zip(prompt_of, texts[block], strict=True)
-        joined = [prompt.text + text for prompt, text in pairs]
-        by_text: list[list[int]] = []
-        encodings = _encode_starts(raw, joined, needed)
-        for prompt, encoding in zip(prompt_of, encodings, strict=True):
-            tokens, is_truncated = prompt.cut(encoding.ids, max_length)
-            by_text.append(tokens)
-            truncated += is_truncated
-        lengths.append(np.fromiter(map(len, by_text), np.int64, len(by_text)))
-        flat = np.fromiter(chain.from_iterable(by_text), np.int32, lengths[-1].sum())
-        if flat.max(initial=0) < 1 << 16:
-            flat = flat.astype(np.uint16)
-        ids.append(flat)
-        if progress:
-            progress(Progress("tokenise", first + len(joined), total))
-    if progress:
-        progress(Progress("tokenise", total, total, ended=True))
-    return TokenStore(
-        ids=np.concatenate(ids),
-        ends=np.cumsum(np.concatenate(lengths)),
-        truncated=truncated,
-    )
+def _cached(folder: Path, tokenise: Callable[[], TokenStore]) -> TokenStore:
+    """The store saved in a folder, which is made if it is missing or damaged."""
+    store = _load(folder)
+    if store is None:
+        store = tokenise()
+        _save(store, folder)
+        # Processes share the memory of a file.
+        return _load(folder) or store
+    return store
 
 
 def _save(store: TokenStore, folder: Path) -> None:
@@ -262,6 +185,78 @@ def _load(folder: Path) -> TokenStore | None:
         return None
 
 
+def _tokenise(
+    texts: Sequence[str],
+    numbers: ndarray,
+    raw: Tokenizer,
+    prompts: Sequence[PromptTokens],
+    max_length: int,
+    progress: Listener | None,
+) -> TokenStore:
+    """The tokens of texts, each with the prompt of its number."""
+    total = len(texts)
+    ids: list[ndarray] = [np.empty(0, np.uint16)]
+    lengths = [0]
+    truncated = 0
+    for first in range(0, total, _TEXTS_PER_CALL):
+        block = slice(first, first + _TEXTS_PER_CALL)
+        its_prompts = [prompts[number] for number in numbers[block].tolist()]
+        cut_texts = _cut_texts(raw, texts[block], its_prompts, max_length)
+        by_text, is_truncated = zip(*cut_texts, strict=True)
+        truncated += sum(is_truncated)
+        lengths += map(len, by_text)
+        flat = np.fromiter(chain.from_iterable(by_text), np.int32)
+        if flat.max(initial=0) < 1 << 16:
+            flat = flat.astype(np.uint16)
+        ids.append(flat)
+        if progress:
+            progress(Progress("tokenise", len(lengths) - 1, total))
+    if progress:
+        progress(Progress("tokenise", total, total, ended=True))
+    return TokenStore(np.concatenate(ids), np.cumsum(lengths), truncated)
+
+
+def _cut_texts(
+    raw: Tokenizer,
+    texts: Sequence[str],
+    prompts: Sequence[PromptTokens],
+    max_length: int,
+) -> Iterator[tuple[list[int], bool]]:
+    """The tokens of each text with its prompt, and whether the text was truncated."""
+    needed = 0
+    if max_length < UNLIMITED:
+        longest_prompt = max(len(prompt.ids) for prompt in prompts)
+        needed = max(_MIN_TOKENS, max_length + longest_prompt)
+    joined = []
+    for prompt, text in zip(prompts, texts, strict=True):
+        if _SURROGATE.search(text):
+            raise DataError(
+                f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
+            )
+        joined.append(prompt.text + text)
+    encodings = _encode_starts(raw, joined, needed)
+    for prompt, encoding in zip(prompts, encodings, strict=True):
+        yield prompt.cut(encoding.ids, max_length)
+
+
+def _encode_starts(raw: Tokenizer, texts: list[str], needed: int) -> list[Encoding]:
+    """Encode the start of each text, which contains the `needed` tokens; 0 encodes all of it."""
+    limits = [characters * needed for characters in _CHARACTERS if needed]
+    encodings: dict[int, Encoding] = {}
+    waiting = list(range(len(texts)))
+    for limit in (*limits, None):
+        starts = [texts[index][:limit] for index in waiting]
+        with panics_as_errors(f"on a text, such as {starts[0][:60]!r}"):
+            encoded = raw.encode_batch_fast(starts, add_special_tokens=False)
+        encodings.update(zip(waiting, encoded, strict=True))
+        cut = [index for index in waiting if limit and len(texts[index]) > limit]
+        # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
+        waiting = [index for index in cut if len(encodings[index]) < 2 * needed]
+        if not waiting:
+            break
+    return [encodings[index] for index in range(len(texts))]
+
+
 def _distinct_prompts(
     prompts: str | Sequence[str], count: int
 ) -> tuple[list[str], ndarray]:
@@ -280,7 +275,7 @@ def _distinct_prompts(
 def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
     digest = hashlib.sha256(repr((_CACHE_VERSION, *settings)).encode())
-    digest.update(np.ascontiguousarray(prompts).tobytes())
+    digest.update(prompts.tobytes())
     add_texts(digest, texts)
     return digest.hexdigest()
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from aoe_train.searching.index_rows import as_json, with_rows
@@ -16,7 +17,7 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
-from pairkit.similarity.groups import Groups
+from pairkit.similarity.groups import connected, shared, singletons
 
 if TYPE_CHECKING:
     from aoe_train.searching.index import SearchIndex
@@ -65,11 +66,9 @@ class NearDuplicates(CommandResult):
         memory than the index.
         """
         pairs = self.pairs.slice(start, count)
-        first = pairs["place1"].to_list()
-        second = pairs["place2"].to_list()
+        first, second = pairs.select("place1", "place2").to_numpy().T
         if self.within:
-            numbers = [self._group_numbers[place] for place in first]
-            pairs = pairs.with_columns(group=pl.Series(numbers, dtype=pl.Int64))
+            pairs = pairs.with_columns(group=pl.Series(self._group_numbers[first]))
         return with_rows(
             pairs, self.queries.keyed_rows(first), self.index.keyed_rows(second)
         )
@@ -79,17 +78,18 @@ class NearDuplicates(CommandResult):
         """Groups of connected places, the largest first; empty between two indexes."""
         if not self.within:
             return []
-        groups: Groups[int] = Groups()
-        for first, second in self.pairs.select("place1", "place2").iter_rows():
-            groups.join(first, second)
-        return sorted(groups.all().values(), key=lambda group: (-len(group), group))
+        first, second = self.pairs.select("place1", "place2").to_numpy().T
+        names = connected(singletons(self.texts), first, second)
+        groups = [members.tolist() for members in shared(names)]
+        # Of the same size, that of the first text is first.
+        return sorted(groups, key=len, reverse=True)
 
     @cached_property
-    def _group_numbers(self) -> dict[int, int]:
-        """The number of each text's group."""
-        numbers: dict[int, int] = {}
+    def _group_numbers(self) -> np.ndarray:
+        """The number of each text's group, from 1; 0 without one."""
+        numbers = np.zeros(self.texts, np.int64)
         for number, group in enumerate(self.groups, 1):
-            numbers |= dict.fromkeys(group, number)
+            numbers[group] = number
         return numbers
 
     @spoken_notes
@@ -170,6 +170,5 @@ class NearDuplicates(CommandResult):
 
 def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     """The key of each row, and the start of its text."""
-    keys = [one_line(str(key), _SHOWN) for key in index.keys(places)]
-    texts = [one_line(text, _SHOWN) for text in index.texts(places)]
-    return list(zip(keys, texts, strict=True))
+    rows = zip(index.keys(places), index.texts(places), strict=True)
+    return [(one_line(str(key), _SHOWN), one_line(text, _SHOWN)) for key, text in rows]

@@ -40,7 +40,7 @@ from aoe_train.model.backbones.changes import (
     has_lora,
     is_causal,
 )
-from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline
+from aoe_train.model.backbones.load_backbone import find_folder, outline
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
@@ -291,10 +291,11 @@ def load_backbone(
     It is in float32, or in the run's precision if it is frozen under adapters. Raises ConfigError if it can't
     be trained with these settings.
     """
-    check_pin(
-        sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code
+    folder = find_folder(
+        sources.backbone,
+        revision=sources.revision,
+        trust_remote_code=sources.trust_remote_code,
     )
-    folder = find_folder(sources.backbone, revision=sources.revision)
     is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
     # Remote code can't be recognised as a decoder.
     if not (is_encoder or sources.trust_remote_code) and is_causal(outline(folder)):

@@ -161,15 +161,13 @@ def _import_options(request: ImportRequest) -> ImportOptions:
     from gis_builder.trackers.ticket_files import ImportOptions
     from pairkit.base.settings import argument
 
-    mapping_or_none = dict[str, str] | None
-    columns = argument("columns", request.columns, mapping_or_none)
-    link_columns = argument("link_columns", request.link_columns, mapping_or_none)
+    names = dict[str, str] | None
     return ImportOptions(
         links=None if request.links is None else path_of("links", request.links),
-        columns=columns or {},
+        columns=argument("columns", request.columns, names) or {},
         repo=argument("repo", request.repo, str | None),
         skip_broken=argument("skip_broken", request.skip_broken, bool),
-        link_columns=link_columns or {},
+        link_columns=argument("link_columns", request.link_columns, names) or {},
         date_format=argument("date_format", request.date_format, str),
     )
 
@@ -213,11 +211,9 @@ def detect(
     from pairkit.base.settings import load_settings
 
     detection = load_settings(BuildSettings, config=config, settings=settings).detect
-    verdicts = path_of("work", work) / FILE
-    with (
-        display(progress) as show,
-        locked_store(verdicts.parent, create=False) as store,
-    ):
+    folder = path_of("work", work)
+    verdicts = folder / FILE
+    with display(progress) as show, locked_store(folder, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), detection, show)
     return Detected(verdicts, count_verdicts(verdicts), judged_anew)
@@ -336,7 +332,8 @@ def suggest(
     from pairkit.base.settings import argument
 
     name = without_address(argument("repo", repo, str))
-    if not 1 <= argument("top", top, int) <= 50:
+    count = argument("top", top, int)
+    if not 1 <= count <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
     key = str(argument("issue", issue, int | str))
     folder = path_of("index", index)
@@ -347,4 +344,4 @@ def suggest(
                 f"issue = {key!r}: expected a number or the key of a ticket of {name}"
             )
         ref = IssueRef(name, ticket.number if ticket else int(key))
-        return suggest_for(store, ref, folder, top)
+        return suggest_for(store, ref, folder, count)

@@ -58,11 +58,11 @@ def code_digest() -> str:
 
 
 class _Inputs(Struct):
-    """The inputs of a detection."""
+    """The inputs of a detection; empty while it writes its verdicts."""
 
-    store: str
-    settings: dict[str, Any]
-    repositories: list[str]
+    store: str = ""
+    settings: dict[str, Any] = {}
+    repositories: list[str] = []
 
 
 def detect(
@@ -79,6 +79,8 @@ def detect(
     detector = Detector(store, settings)
     for _ in detector.judge_all(full_names(rows), show):
         pass
+    # If it is killed, verdicts and inputs of different runs aren't taken together.
+    store.set_meta(_RECORD, "{}")
     write_parquet(path, detector.keep(), private=True)  # verdicts quote comments
     names = [row.name for row in rows]
     inputs = _Inputs(store.content_hash(), settings.model_dump(mode="json"), names)
@@ -90,17 +92,15 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     """The repositories of the last detection; raises DataError if its crawl or settings were others."""
     last = store.meta_json(_RECORD, _Inputs)
     if not last:
-        raise DataError(
-            "there are no verdicts yet; run `gis detect` first", path=store.path
-        )
-    if last.store != store.content_hash():
-        message = "the verdicts are older than the crawl; run `gis detect` again"
-        raise DataError(message, path=store.path)
-    if changes := differing(last.settings, settings.model_dump(mode="json")):
+        fault = "there are no verdicts yet; run `gis detect` first"
+    elif last.store != store.content_hash():
+        fault = "the verdicts are older than the crawl; run `gis detect` again"
+    elif changes := differing(last.settings, settings.model_dump(mode="json")):
         remedy = "use the same, or run `gis detect` again"
-        message = f"judged with other settings: {'; '.join(changes)}; {remedy}"
-        raise DataError(message, path=store.path)
-    return [row for row in store.repos() if row.name in last.repositories]
+        fault = f"judged with other settings: {'; '.join(changes)}; {remedy}"
+    else:
+        return [row for row in store.repos() if row.name in last.repositories]
+    raise DataError(fault, path=store.path)
 
 
 def parse_issue(name: str) -> IssueRef:
@@ -115,7 +115,7 @@ def parse_issue(name: str) -> IssueRef:
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> Explanation:
     """Explain the verdict on one thread."""
     thread = store.thread(parse_issue(name))
-    if thread is None:
+    if thread is None or thread.issue.is_pull:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
     detector = Detector(store, settings)
     rules = detector.rules(thread.issue.repo)
@@ -135,7 +135,8 @@ class Detector:
         self._imported: set[str] = set()
         for row in store.all_repos():
             repo = row.full_name
-            self._newest[repo] = row.max_number
+            # The row of a former name may be older.
+            self._newest[repo] = max(row.max_number, self._newest.get(repo, 0))
             self._names.setdefault(repo, set()).add(row.name)
             if store.tasks(repo, "import"):
                 self._imported.add(repo)
@@ -162,8 +163,7 @@ class Detector:
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[CachedVerdict]:
         """Judge some issues again, after the issues that they mention were fetched."""
         for ref in refs:
-            stored = self._store.stored_thread(ref)
-            if stored:
+            if stored := self._store.stored_thread(ref):
                 yield self._judge(stored, self._rules_hash(ref.repo), None)
 
     def keep(self) -> pl.DataFrame:
@@ -172,8 +172,7 @@ class Detector:
 
     def unknown(self, judged: CachedVerdict) -> frozenset[IssueRef]:
         """The issues that a verdict depends on and that were not fetched."""
-        inputs = set(judged.verdict.targets)
-        inputs.update(ref for ref, _ in judged.dependencies)
+        inputs = {*judged.verdict.targets, *dict(judged.dependencies)}
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(
@@ -228,11 +227,11 @@ class Detector:
         """The kind of a reference's target; numbers beyond the newest stored issue stay unknown."""
         kind = self._store.kind(ref)
         repo = self._store.full_name(ref.repo)
-        is_newer = ref.number > self._newest.get(repo, ref.number)
-        if is_newer and kind is Kind.MISSING:
-            return Kind.UNKNOWN  # it may be newer than the crawl
+        if ref.number > self._newest.get(repo, ref.number):
+            # It may have been opened after the crawl.
+            return Kind.UNKNOWN if kind is Kind.MISSING else kind
         # An imported tracker is complete up to its newest number.
-        if not is_newer and kind is Kind.UNKNOWN and repo in self._imported:
+        if kind is Kind.UNKNOWN and repo in self._imported:
             return Kind.MISSING
         return kind
 

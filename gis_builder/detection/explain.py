@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.claim_tracker import ClaimTracker, track_claims
+from gis_builder.detection.claim_tracker import (
+    ClaimTracker,
+    TrackedClaim,
+    track_claims,
+)
 from gis_builder.detection.claim_weight import weight
 from gis_builder.detection.decision import decide
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import (
     DEFAULT_RULES,
+    Closing,
     KindOf,
     Rules,
-    Statement,
     read_marks,
 )
 from gis_builder.store import (
@@ -103,6 +108,13 @@ class Explanation(CommandResult):
         return self.text
 
 
+class _Line(NamedTuple):
+    """A piece of evidence, and its time."""
+
+    when: str
+    text: str
+
+
 def explained(
     thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES
 ) -> Explanation:
@@ -123,30 +135,34 @@ def _explanation(
 ) -> str:
     """Each piece of evidence with its weight, in order of time, and the reason."""
     issue = thread.issue
+    status = issue.state
+    if issue.closed_at:
+        status = f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
+    if issue.labels:
+        status += f", labels {', '.join(issue.labels)}"
+
     tracker = track_claims(thread, read_marks(thread, rules.site), kind_of, rules)
-    labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
-    closed = f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
+    evidence = [*_statement_lines(tracker), *_event_lines(thread.events)]
+    evidence += _evidence_lines(verdict.evidence)
+    evidence.sort(key=attrgetter("when"))  # equal times keep their order
+
+    outcome = str(verdict.outcome)
+    if verdict.outcome is VerdictOutcome.NOT:
+        outcome = "not a duplicate"
+    if verdict.targets:
+        targets = [f"{ref} ({kind_of(ref)})" for ref in verdict.targets]
+        outcome += f" of {', '.join(targets)}"
     lines = [
         f"{issue.ref} {issue.title}",
-        f"{closed if issue.closed_at else issue.state}{labels}",
+        status,
         "",
-    ]
-    dated_lines = [
-        *_event_lines(thread.events),
-        *_statement_lines(tracker),
-        *_evidence_lines(verdict.evidence),
-    ]
-    lines += [text for _, text in sorted(dated_lines)]
-    is_negative = verdict.outcome is VerdictOutcome.NOT
-    outcome = "not a duplicate" if is_negative else str(verdict.outcome)
-    targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
-    of_targets = f" of {targets}" if targets else ""
-    lines += [
+        *(f"{line.when}  {line.text}" for line in evidence),
         "",
-        f"verdict: {outcome}{of_targets}, confidence {verdict.confidence:.2f}",
+        f"verdict: {outcome}, confidence {verdict.confidence:.2f}",
         f"because: {_because(verdict.reason)} [{verdict.reason}]",
     ]
-    return "\n".join(lines)
+    # A line break in a title could otherwise pretend to be a verdict.
+    return "\n".join(" ".join(line.splitlines()) for line in lines)
 
 
 def _because(reason: str) -> str:
@@ -157,71 +173,82 @@ def _because(reason: str) -> str:
     return f"{speaker} {_KINDS.get(kind, 'makes a claim')}, and it was closed for that"
 
 
-def _event_lines(events: tuple[Event, ...]) -> Iterator[tuple[str, str]]:
+def _event_lines(events: tuple[Event, ...]) -> Iterator[_Line]:
     for event in events:
         target = f" {event.target}" if event.target else ""
         reason = f" as {event.state_reason}" if event.state_reason else ""
-        text = f"{event.created_at}  {event.actor or 'someone'}: event {event.kind}{target}{reason}"
-        yield event.created_at, text
+        text = f"{event.actor or 'someone'}: event {event.kind}{target}{reason}"
+        yield _Line(event.created_at, text)
 
 
-def _evidence_lines(evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:
+def _evidence_lines(evidence: Iterable[Evidence]) -> Iterator[_Line]:
     """The evidence that is neither an event nor a claim, such as a closing statement."""
     for item in evidence:
         if item.kind not in _MARKS and not item.kind.endswith("_comment"):
             kind = item.kind.replace("_", " ")
             said = f": “{item.said}”" if item.said else ""
-            text = f"{item.when}  {item.who or 'someone'}: {kind} of {_refs(item.targets)}{said}"
-            yield item.when, text
+            text = f"{item.who or 'someone'}: {kind} of {_refs(item.targets)}{said}"
+            yield _Line(item.when, text)
 
 
-def _statement_lines(tracker: ClaimTracker) -> Iterator[tuple[str, str]]:
+def _statement_lines(tracker: ClaimTracker) -> Iterator[_Line]:
     closing = tracker.closing()
     for index, statement in enumerate(tracker.statements):
-        head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
-        claims = [tracked for tracked in tracker.claims if tracked.index == index]
-        for tracked in claims:
-            state = str(tracked.state)
-            if tracked.is_valid:
-                state = f"weight {weight(tracked, closing):.2f}"
-            origin = ""
-            if tracked.is_inferred and tracked.targets:
-                origin = " (inferred from another statement)"
-            claim = tracked.claim
-            targets = f"{_refs(tracked.targets)}{origin}"
-            text = f"{_STANCES[tracked.stance]} {claim.kind} of {targets}: “{claim.said}”; {state}"
-            yield statement.when, f"{head} {text}"
-        counted = [tracked.claim for tracked in claims]
-        for claim in statement.reading.claims:
-            if claim not in counted:
-                text = _other_claim(claim, statement, tracker)
-                yield statement.when, f"{head} {text}"
-        for remark in _remarks(statement.reading):
-            yield statement.when, f"{head} {remark}"
+        reading = statement.reading
+        added = {each.claim: each for each in tracker.claims if each.index == index}
+        confirms = any(each.confirmed_by is statement for each in tracker.claims)
+        texts = []
+        for claim in reading.claims:
+            if claim in added:
+                texts.append(_tracked_claim(added[claim], closing))
+            else:
+                texts.append(_other_claim(claim, confirms=confirms))
+        texts += _remarks(reading, confirms=confirms)
+
+        for text in texts:
+            speaker = f"{statement.who or 'someone'} ({statement.role})"
+            yield _Line(statement.when, f"{speaker} {text}")
 
 
-def _other_claim(claim: Claim, statement: Statement, tracker: ClaimTracker) -> str:
+def _tracked_claim(tracked: TrackedClaim, closing: Closing) -> str:
+    """A claim that the tracker added, with its weight, or why it is no longer valid."""
+    claim = tracked.claim
+    refs = _refs(tracked.targets)
+    if tracked.is_inferred and tracked.targets:
+        refs += " (inferred from another statement)"
+    state = str(tracked.state)
+    if tracked.is_valid:
+        state = f"weight {weight(tracked, closing):.2f}"
+    return f"{_STANCES[tracked.stance]} {claim.kind} of {refs}: “{claim.said}”; {state}"
+
+
+def _other_claim(claim: Claim, *, confirms: bool) -> str:
     """A claim that the tracker didn't add: a denial, a confirmation, or one that doesn't count."""
     if claim.about_others:
         return f"refers to other issues: “{claim.said}”"
     if claim.stance is Stance.DENIED:
         return f"denies {claim.kind} of {_refs(claim.targets)}: “{claim.said}”"
-    confirms = any(tracked.confirmed_by is statement for tracked in tracker.claims)
     effect = "confirms the earlier claim" if confirms else "is ignored"
     return f"{effect}: “{claim.said}”"
 
 
-def _remarks(reading: TextReading) -> Iterator[str]:
+def _remarks(reading: TextReading, *, confirms: bool) -> Iterator[str]:
     if reading.reopens:
         yield "reopens it"
     if reading.says_different:
         yield "distinguishes two issues"
     if reading.disagrees:
         yield "disagrees"
-    elif reading.agrees and not reading.claims:
+    if not all(claim.about_others for claim in reading.claims):
+        return  # its claims say more
+    if reading.agrees and not reading.disagrees:
         yield "agrees"
-    if reading.gives_other_reason and not reading.claims:
+    elif confirms:
+        yield "accepts the earlier claim"
+    if reading.gives_other_reason:
         yield "gives another reason (fixed, works, expected)"
+    elif reading.explains:
+        yield "explains it otherwise (by design, another cause, a mistake)"
 
 
 def _refs(refs: IssueRefs) -> str:

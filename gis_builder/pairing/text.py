@@ -69,6 +69,7 @@ _LINE = re.compile(r"^(?![ ]{4}|\t)[^\n]{1,200}$", re.MULTILINE)  # except inden
 _MARKS = re.compile(r"^(?:(?:[-*+>]|\[[ xX]?\]|\d{1,2}[.)])[ \t]+)+")
 _BOLD = re.compile(r"(\*\*|__)(?:(?!\1).)+\1[:：]?")
 _ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
+
 Templates = Mapping[str, Collection[str]]  # by repository
 
 
@@ -101,7 +102,7 @@ def render_issues(
 
 def render(issue: Issue, template: Collection[str] = ()) -> IssueText:
     """The text of an issue, without the lines of its repository's template."""
-    removed: Counter[str] = Counter()
+    removed = Counter[str]()
     title = " ".join(clean(issue.title, removed).split())
     body = clean(without_template(issue.body, template, removed), removed)
     text = f"{title}\n\n{body}".strip()
@@ -110,7 +111,7 @@ def render(issue: Issue, template: Collection[str] = ()) -> IssueText:
 
 
 def has_word(text: str) -> bool:
-    """Whether a text has a word other than `edit`."""
+    """Whether a text has a word; `Edit:` alone is what a removed note leaves."""
     return any(match[0].lower() != "edit" for match in _WORD.finditer(text))
 
 
@@ -126,7 +127,10 @@ def unusable(text: str, settings: TextSettings) -> str | None:
 
 
 def clean(text: str, removed: Counter[str] | None = None) -> str:
-    """Apply the rules until nothing changes; entities are decoded only once (`&amp;lt;` is `&lt;`)."""
+    """Apply the rules until nothing is removed, at most 8 times, as what is left can form a new match.
+
+    Entities are decoded only once (`&amp;lt;` is `&lt;`).
+    """
     removed = Counter() if removed is None else removed
     for number in range(_MAX_PASSES):
         before = removed.total()
@@ -137,6 +141,7 @@ def clean(text: str, removed: Counter[str] | None = None) -> str:
 
 
 def _pass(text: str, removed: Counter[str], *, decode: bool) -> str:
+    """Apply each rule once, and count what it removes."""
     text = normalize("NFC", _INVISIBLE.sub("", _BREAKS.sub("\n", text)))
     text = _cut_counted(text, comments(text), "html_comment", removed)
     text, secrets = scrub_secrets(text)
@@ -166,10 +171,14 @@ def _clean_prose(text: str, removed: Counter[str], *, decode: bool) -> str:
 def _cut_references(text: str, removed: Counter[str]) -> str:
     references = reference_spans(same_width(text))
     removed["issue_reference"] += len(references)
-    spans = merge(text, references)
-    substitutes = dict(replaced_reference(text, span) for span in spans)
-    by_start = {start: words for (start, _), words in substitutes.items() if words}
-    return cut(text, substitutes, by_start)
+    spans = []
+    replacements = {}
+    for reference in merge(text, references):
+        span, words = replaced_reference(text, reference)
+        spans.append(span)
+        if words:
+            replacements[span[0]] = words
+    return cut(text, spans, replacements)
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
@@ -185,24 +194,27 @@ def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str])
 
 def template_lines(issues: Iterable[Issue]) -> frozenset[str]:
     """Headings, questions and instructions that at least 5 of 100 issues of a repository repeat."""
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     total = 0
     for issue in issues:
         if issue.is_pull:
             continue
-        lines: set[str] = set()
-        for piece, is_code in segments(issue.body.replace("\r", "")):
+        lines = set[str]()
+        for piece, is_code in segments(_BREAKS.sub("\n", issue.body)):
             if not is_code:
                 lines.update(match[0].strip() for match in _LINE.finditer(piece))
         counts.update(lines)
         total += 1
         if total % _REDUCED_EVERY == 0:  # to bound memory
-            counts -= Counter(dict.fromkeys(counts, 1))
+            counts -= Counter([*counts])
     if total < _MIN_ISSUES:
         return frozenset()
     least = _MIN_SHARE * total - total // _REDUCED_EVERY
-    frequent = (line for line, count in counts.items() if count >= least)
-    return frozenset(filter(_is_of_template, frequent))
+    return frozenset(
+        line
+        for line, count in counts.items()
+        if count >= least and _is_of_template(line)
+    )
 
 
 def without_template(
@@ -211,15 +223,14 @@ def without_template(
     """The text without these lines, except in code; they are counted."""
     if not template:
         return text
-    kept = []
-    for piece, is_code in segments(text.replace("\r", "")):
-        lines = []
+    pieces = []
+    for piece, is_code in segments(_BREAKS.sub("\n", text)):
         if not is_code:
-            matches = _LINE.finditer(piece)
-            repeated = [match for match in matches if match[0].strip() in template]
-            lines = [match.span() for match in repeated]
-        kept.append(_cut_counted(piece, lines, "template_line", removed))
-    return "".join(kept)
+            lines = _LINE.finditer(piece)
+            spans = [line.span() for line in lines if line[0].strip() in template]
+            piece = _cut_counted(piece, spans, "template_line", removed)
+        pieces.append(piece)
+    return "".join(pieces)
 
 
 def _is_of_template(line: str) -> bool:

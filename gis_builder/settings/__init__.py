@@ -98,6 +98,9 @@ class CrawlSettings(Settings):
         gt=0,
         le=1,
     )
+    label_query: str = setting(
+        "dup", "Also fetch issues with a label whose name contains this text."
+    )
 
     thread_batch: int = setting(
         49,

@@ -59,7 +59,7 @@ IssueRefs: TypeAlias = tuple[IssueRef, ...]
 class TicketSite(str):
     """The root URL of pages, with the ids and rows of tickets of other trackers."""
 
-    rows: Mapping[IssueRef, tuple[str, TicketRow]]
+    rows: Mapping[IssueRef, tuple[str, TicketRow]] = {}
 
     @classmethod
     def of(cls, tickets: Tickets) -> TicketSite:
@@ -377,7 +377,7 @@ class RateLimit:
     reset: Annotated[float, Meta(ge=0, le=1e12)]  # epoch seconds, by the server's clock
 
     def describe(self, now: float) -> str:
-        """Describe the limit."""
+        """What is left of the limit, and until when."""
         if now >= self.reset:
             return f"{self.limit:,} points left: the last known limit was reset"
         reset_at = time.strftime("%H:%M", time.localtime(self.reset))

@@ -178,7 +178,9 @@ def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
 def _items_of_fields(
     fields: dict[str, Any], source: SourceText, depth: int
 ) -> Iterator[Item]:
-    has_sentence = any(value and side_of(name) == "" for name, value in fields.items())
+    has_sentence = any(
+        value and side_of(name) == "sentence" for name, value in fields.items()
+    )
     has_list = any(
         value and isinstance(value, list | dict) for value in fields.values()
     )
@@ -198,8 +200,10 @@ def _items_of_fields(
             # An unknown name beside sentences; a name that is the source text has its rewrite.
             if (has_sentence or has_list) and not source.equals(name):
                 reason = "side_field"
-        elif is_text or (side == "side_field" and has_sentence):
-            reason = side or None
+        elif side != "sentence" and (
+            is_text or (side == "side_field" and has_sentence)
+        ):
+            reason = side
         for item in items_of(value, source, depth + 1):
             yield Item(item.text, item.reason or reason)
 

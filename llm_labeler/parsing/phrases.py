@@ -7,6 +7,7 @@ pattern is what it finds.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from llm_labeler.parsing.source_text import STOP, SourceText, has_words, size_of
 from llm_labeler.records import Polarity
@@ -72,11 +73,11 @@ HEAD = _any(
     r"|输出(?:句子)?|回答|答案?|结果|助手"
     r"|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
 )
-_SAID = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
+_TEXT_COLON = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
 # A repetition of the question: "Original sentence:", "User:"
 ECHO = _any(
-    rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_SAID}",
-    rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_SAID}",
+    rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_TEXT_COLON}",
+    rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_TEXT_COLON}",
     r"(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令"
     r"|元の文|入力文?|eingabe|entrada|originalsatz|ausgangssatz) ?[:：]",
     r"you are a (?:highly smart|helpful assistant)",
@@ -142,8 +143,9 @@ _TASK = (
     r"|request|sentence|content"
     r"|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
-# Refusals in other languages: an apology or "as an AI", and in the same line "I can't" and words of the task.
-_SORRY = (
+# Refusals in other languages than English and Chinese: an apology or "as an AI", and in the same line
+# "I can't" and words of the task.
+_OTHER_SORRY = (
     r"(?:es )?tut mir leid|leider|entschuldig"
     r"|désolée?|je suis (?:vraiment )?désolée?|malheureusement"
     r"|¡?lo siento|lamentablemente|lamento"
@@ -166,7 +168,7 @@ _SORRY = (
     r"|ai(?:言語モデル)?として|ai ?(?:언어 ?모델)?로서"
     r"|jako (?:model|ai\b|sztuczna)"
 )
-_I_CANNOT = (
+_OTHER_CANNOT = (
     r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)"
     r"|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)"
     r"|ne peux|ne puis|no puedo|non posso|não posso"
@@ -177,7 +179,7 @@ _I_CANNOT = (
     r"|नहीं[^\n]{0,9} सक|सक[^\n]{0,9} नहीं"
     r"|tôi không thể|saya tidak (?:dapat|bisa)"
 )
-_TASKS = (
+_OTHER_TASK = (
     r"helf|hilf|anfrage|antwort|formulier|erstell|ratschl"
     r"|aide|demande|répon|fourni|formul|conse"
     r"|ayud|ajud|aiut|solicit|richiest|pedido|respon|rispon|proporcion|forne|consigl"
@@ -194,7 +196,7 @@ _TASKS = (
 )
 # "I'm sorry, but I can't help with that request", "As an AI …", "Please provide the sentence"
 REFUSAL = _any(
-    rf"(?={_SORRY})(?=[^\n]{{0,200}}(?:{_I_CANNOT}))(?=[^\n]{{0,200}}(?:{_TASKS}))",
+    rf"(?={_OTHER_SORRY})(?=[^\n]{{0,200}}(?:{_OTHER_CANNOT}))(?=[^\n]{{0,200}}(?:{_OTHER_TASK}))",
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately"
     rf"|很?抱歉|对不起|很遗憾)[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}"
     r"|as an ai|作为|the (?:input|given|text you)|your (?:request|input))",
@@ -207,10 +209,16 @@ REFUSAL = _any(
     r"请(?:您)?提供",
     r"(?:it (?:seems|looks)|there is no|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
 )
-# In place of a sentence: "N/A", "None", "No further paraphrases"
+# In place of a sentence: "N/A", "None", "No further paraphrases"; not "No other man plays"
 NOTHING = _any(
-    r"[\W_]*(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无"
-    r"|no (?:further|more|other)[\w\s-]{0,60})?[\W_]*"
+    r"[\W_]*+(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无"
+    r"|no (?:further|more|other)s?(?:[\w\s-]{0,30}(?:nym|phras|sentence|version|variation|rewrit|reword)[\w\s-]{0,40}"
+    r"| (?:\w+ )?(?:alternative|option|answer|way)s?)?)?[\W_]*+"
+)
+# "Wait, …", but not "Wait for the bus"
+_WAIT = (
+    r"(?:wait\b(?! (?:for|un?till?|at|in|on|by|to|with|here|there|outside|your)\b)"
+    r"|hold on\b(?! (?:to|for|un?till?|tight)\b))"
 )
 _MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
 # Reasoning in front of the answer: "Okay, I need to write …", "Let's see"
@@ -221,33 +229,38 @@ THINKS = _any(
     r"|the user (?:wants|asks|says)"
     rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)"
     r"|(?:draft|thinking|step) ?(?:\d+ ?)?[:：])",
-    r"(?:hmm+|wait|okay, so)\b",
+    rf"(?:hmm+|okay, so)\b|{_WAIT}",
     r"嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 # "Oops,", "Wait, scratch that"
 CORRECTS = _any(
     r"(?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*"
-    r"(?:oops|wait|hold on|scratch that|correction\b|let me (?:correct|fix|redo))",
+    rf"(?:oops|{_WAIT}|scratch that|correction\b|let me (?:correct|fix|redo))",
     r"等等|不对|更正",
 )
-# Keys of JSON: of the question, of remarks, of the sentence, and of the polarities.
+# The keys of JSON, for the question,
 ECHO_NAME = _any(
     r"(?:the )?(?:original|input|source|given|prompt|question|query|instruction|premise|user"
     r"|原|输入|问|入力|entrada)"
 )
+# for remarks and numbers ("change" and "sentence_id", but not "changed_sentence"),
 SIDE_NAME = _any(
-    r"(?:explanation|explain|notes?\b|reason|rationale|why|id\b|index|number|no\b|#|nr\b|label|type|kind|lang"
-    r"|polarity|score|similarity|confidence|rank|difference|change|comment|remark|title|status|error|message"
-    r"|detail|description|code|model|role|task|though?t|thinking|analysis|technique|method|strategy|style|tone"
-    r"|category|meta|count|total|date|key\b|usage|context|translation|pinyin"
-    r"|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b)",
+    r"(?:(?:detailed|brief|short) )?(?:explanation|explain|note|reason(?:ing)?|rationale|why|id|index|number|no|nr"
+    r"|label|type|kind|lang(?:uage)?|polarity|score|similarity|confidence|rank(?:ing)?|difference|change|comment"
+    r"|remark|title|status|error|message|detail|description|code|model|role|task|though?t|thinking|analysis"
+    r"|technique|method|strategy|style|tone|category|categories|meta(?:data)?|count|total|date|key|usage|context"
+    r"|translation|pinyin)s?(?![^\W\d])",
+    r"[\w ]* (?:id|index|number|type|kind|score|rank|count|length)\Z",
+    r"#|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b",
 )
+# for a sentence,
 SENTENCE_NAME = _any(
     r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version",
     r"variation|variant|alternative|option|opposite|negat|positive|candidate|statement",
     r"句|义|文本|输出|结果|内容|改写|答案",
     r"satz|frase",
 )
+# and for the polarities, also in headings.
 POSITIVE = _any(
     r"s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam",
     r"paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent|\bpositives?\b|umformulier",
@@ -265,7 +278,7 @@ def why_no_sentence(
 ) -> str | None:
     """The reason why a piece is not a sentence, by its words; None if it may be one."""
     bare = piece.lstrip("#*_>[(（ ")
-    if NOTHING.fullmatch(piece[:120]):
+    if NOTHING.fullmatch(piece):
         return "refusal" if has_words(piece) else "unparsable"
     if source.begins(REFUSAL, bare) and not source.resembles(piece):
         return "refusal"
@@ -324,17 +337,14 @@ def _may_be_rewrite(sentence: str, source: SourceText) -> bool:
     return source.resembles(sentence) or source.is_as_long_as(sentence)
 
 
-def side_of(name: str) -> str | None:
-    """The reason to drop the value of a JSON key or a column.
-
-    "" if the value is a sentence, None if that is unknown.
-    """
+def side_of(name: str) -> Literal["echo", "side_field", "sentence"] | None:
+    """What the value of a JSON key, of a column or below a heading is: a reason to drop it, or a sentence."""
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[_\W]+", " ", name[:80]).strip() or name[:80]
     if ECHO_NAME.match(plain):
         return "echo"
     if SIDE_NAME.match(plain):
         return "side_field"
-    return "" if SENTENCE_NAME.search(plain) else None
+    return "sentence" if SENTENCE_NAME.search(plain) else None
 
 
 def polarity_of(name: str) -> Polarity | None:
@@ -348,6 +358,5 @@ def polarity_of(name: str) -> Polarity | None:
 
 def is_remark(piece: str, source: SourceText) -> bool:
     """Whether a piece, unlike the text, is about words or sentences."""
-    if META.search(piece[:500]) is None:
-        return False
-    return source.lacks(META) and not source.resembles(piece)
+    is_about_words = META.search(piece[:500]) is not None
+    return is_about_words and source.lacks(META) and not source.resembles(piece)

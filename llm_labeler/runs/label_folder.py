@@ -23,9 +23,6 @@ from pairkit.base.system.folders import check_same_run, existing_run
 from pairkit.dataset.table_files import read_parquet, write_parquet
 
 _COMMAND = "label"
-# Settings without effect on tasks that have no hard negatives.
-_HARD_NEGATIVE_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))
-
 STORE_FILE = "answers.sqlite"
 RUN_FILE = "run.json"
 TEXTS_FILE = "texts.parquet"
@@ -81,20 +78,22 @@ class RunRecord:
         kept = settings.model_dump(
             mode="json", exclude={"llm", "budget", "breaker", "local_only"}
         )
-        if not settings.labelling.has_hard_negatives:
-            for section, name in _HARD_NEGATIVE_SETTINGS:
-                del kept[section][name]
         kept["llms"] = [*settings.proposers]
-        kept["prompt"]["template"] = Path(settings.prompt.template).name
-        # Unused settings are left out.
+        prompt = kept["prompt"]
+        # Files are recorded by name, because their folder may be another one.
+        prompt["template"] = Path(settings.prompt.template).name
+        if settings.prompt.examples is None:
+            del prompt["examples"]
+        else:
+            prompt["examples"] = settings.prompt.examples.name
+        # Settings without effect are left out.
+        if not settings.labelling.has_hard_negatives:
+            del prompt["changes"]
+            del kept["filters"]["min_kept"]
         if settings.samples == 1:
             del kept["samples"]
         if settings.input.draw is None:
             del kept["input"]["draw"]
-        if settings.prompt.examples is None:
-            del kept["prompt"]["examples"]
-        else:
-            kept["prompt"]["examples"] = settings.prompt.examples.name
         llms = {
             name: {
                 "kind": settings.llm[name].kind,
@@ -132,9 +131,12 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
 
 def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """Load the record and the sentences of the last run in this folder."""
-    record = load_run_record(work)
-    rows = read_private(work / TEXTS_FILE).iter_rows()
-    return record, tuple(Text(*row) for row in rows)
+    record = load_run_record(work)  # refuses a folder without sentences
+    path = work / TEXTS_FILE
+    texts = read_parquet(path)
+    if texts.schema != _TEXTS:
+        raise _damaged(path, "other columns")
+    return record, tuple(Text(*row) for row in texts.iter_rows())
 
 
 def load_run_record(work: Path) -> RunRecord:
@@ -147,10 +149,14 @@ def load_run_record(work: Path) -> RunRecord:
     try:
         return _RUN_RECORD.validate_json(path.read_bytes())
     except (OSError, ValueError) as error:  # also pydantic's ValidationError
-        reason = one_line(str(error), 200)
-        raise DataError(
-            f"damaged ({reason}): run `label generate` again", path=path
-        ) from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, reason: str) -> DataError:
+    """The error of a file that no run wrote."""
+    return DataError(
+        f"damaged ({one_line(reason, 200)}): run `label generate` again", path=path
+    )
 
 
 def read_private(path: Path) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
@@ -25,20 +25,24 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MAX_ERRORS = 5  # in a message
-# What pydantic calls the value that it expects, in plain words.
-_EXPECTED = (
-    (r"a valid integer.*", "a whole number"),
-    (r"a valid number.*", "a number"),
-    (r"a valid boolean.*", "true or false"),
-    (r"a valid string", "text"),
-    (r"a valid (dictionary|mapping).*", "names with values"),
-    (r"a valid (list|tuple|set)\b.*", "a list"),
-    (r"greater than or equal to", "at least"),
-    (r"less than or equal to", "at most"),
-    (r"greater than", "more than"),
+# How messages of pydantic begin, and the plain words instead.
+_PLAIN_WORDS = (
+    (r"field required$", "needs a value"),
+    (r"input is not a valid path.*", "expected a path"),
+    (r"input should be", "expected"),
+    (r"expected a valid integer.*", "expected a whole number"),
+    (r"expected a valid number.*", "expected a number"),
+    (r"expected a valid boolean.*", "expected true or false"),
+    (r"expected a valid string", "expected text"),
+    (r"expected a valid (dictionary|mapping).*", "expected names with values"),
+    (r"expected a valid (list|tuple|set)\b.*", "expected a list"),
+    (r"expected greater than or equal to", "expected at least"),
+    (r"expected less than or equal to", "expected at most"),
+    (r"expected greater than", "expected more than"),
 )
 _MAY_BE_SECRET = re.compile(
-    r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)"
+    r"(?<![a-z])(?:api|key|token|secret|password|credentials?|authorization)(?![a-z])",
+    re.IGNORECASE,
 )
 
 
@@ -65,16 +69,9 @@ def plain_words(message: str) -> str:
     """An error of pydantic in plain words, to follow the name of a setting."""
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
-    if message == "field required":
-        return "needs a value"
-    if message.startswith("input is not a valid path"):
-        return "expected a path"
-    if not message.startswith("input should be "):
-        return message
-    message = message.removeprefix("input should be ")
-    for pattern, words in _EXPECTED:
+    for pattern, words in _PLAIN_WORDS:
         message = re.sub(f"^{pattern}", words, message)
-    return f"expected {message}"
+    return message
 
 
 PathText = Annotated[
@@ -135,10 +132,9 @@ def argument(name: str, value: Any, kind: Any) -> Any:
 
 
 def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
-    """Settings from a mapping, or from texts such as `key=value`; a value that isn't TOML is text."""
+    """Settings from a mapping, or from texts such as `key=value`."""
     if isinstance(settings, Mapping):
-        by_key: dict[str, Any] = argument("settings", settings, dict[str, Any])
-        return by_key
+        return dict(argument("settings", settings, dict[str, Any]))
     if isinstance(settings, str):
         settings = [settings]
     values = {}
@@ -147,12 +143,18 @@ def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any
         if not equals:
             name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
             raise ConfigError(f"setting {name!r}: expected key=value, such as {name}=1")
-        text = value.strip()
-        try:
-            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            values[key.strip()] = text
+        values[key.strip()] = _toml_value(value.strip())
     return values
+
+
+def _toml_value(text: str) -> Any:
+    """The value that TOML reads, or the text itself if it is anything but one value."""
+    try:
+        tree = tomllib.loads(f"value = {text}")
+    # A number of thousands of digits is a ValueError, as are errors of TOML.
+    except (ValueError, RecursionError):
+        return text
+    return tree["value"] if len(tree) == 1 else text
 
 
 def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
@@ -166,7 +168,7 @@ def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
 def read_toml(file: Path) -> dict[str, Any]:
     """Read a TOML file."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise ConfigError(f"{file}: no such configuration file") from error
     # Errors of encoding and of TOML are ValueErrors.
@@ -177,9 +179,11 @@ def read_toml(file: Path) -> dict[str, Any]:
 def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
     *sections, key = dotted.split(".")
     for section in sections:
-        tree = tree.setdefault(section, {})
-        if not isinstance(tree, dict):
+        inner = tree.get(section, {})
+        if not isinstance(inner, dict):
             raise ConfigError(f"{dotted}: {section} is a value, not a section")
+        tree[section] = dict(inner)  # it may be the caller's
+        tree = tree[section]
     tree[key] = value
 
 
@@ -187,41 +191,43 @@ def _explain(model: type[Settings], error: ErrorDetails) -> str:
     path = error["loc"]
     key = ".".join(map(str, path))
     if error["type"] == "extra_forbidden":
-        meant = keys_ending(model, str(path[-1]))
-        if meant:
-            return f"unknown setting {key!r}; did you mean {' or '.join(meant)}?"
-        known = ", ".join(_known_keys(model, path[:-1]))
-        return f"unknown setting {key!r}; known here: {known}"
+        return f"unknown setting {key!r}; {_known_keys(model, path)}"
     if not key:  # the message of a check over several settings names them
         return error["msg"].removeprefix("Value error, ")
     message = plain_words(error["msg"])
     # If a table is expected or a field is missing, the input may be a whole table, with a key in it.
-    is_table = error["type"] in ("model_type", "dict_type")
-    is_table |= isinstance(error["input"], Mapping)
-    if is_table or _MAY_BE_SECRET.search(str(path[-1])):
+    expects_table = error["type"] in ("model_type", "dict_type")
+    is_table = isinstance(error["input"], Mapping)
+    if expects_table or is_table or _MAY_BE_SECRET.search(key):
         return f"setting {key!r}: {message}"
     return f"setting {key!r} = {one_line(repr(error['input']))}: {message}"
 
 
 def keys_ending(model: type[BaseModel], name: str) -> list[str]:
-    """The dotted keys of a model whose last part is a name."""
+    """The dotted keys of a model whose last part is a name; NAME is for any name of a section."""
     keys = [name] if name in model.model_fields else []
-    for section, field in model.model_fields.items():
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if _is_model(kind):
-                keys += [f"{section}.{key}" for key in keys_ending(kind, name)]
+    for section, inner in _sections(model):
+        if get_origin(model.model_fields[section].annotation) is dict:
+            section = f"{section}.NAME"
+        keys += [f"{section}.{key}" for key in keys_ending(inner, name)]
     return keys
 
 
-def _known_keys(model: type[BaseModel], path: Sequence[int | str]) -> list[str]:
-    inner: Any = model
-    for part in path:
-        if get_origin(inner) is dict:  # sections by name
-            inner = get_args(inner)[1]
-        elif _is_model(inner) and str(part) in inner.model_fields:
-            inner = inner.model_fields[str(part)].annotation
-    return sorted(inner.model_fields) if _is_model(inner) else []
+def _known_keys(model: type[BaseModel], path: Iterable[int | str]) -> str:
+    """The keys that an unknown one may stand for, or else those of its section."""
+    *sections, name = map(str, path)
+    meant = keys_ending(model, name)
+    if meant:
+        return f"did you mean {' or '.join(meant)}?"
+    for section in sections:
+        # A part that is no section is a name in a dict of sections.
+        model = dict(_sections(model)).get(section, model)
+    return f"known here: {', '.join(sorted(model.model_fields))}"
 
 
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+def _sections(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The fields that are models, may be one, or are dicts of them."""
+    for name, field in model.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield name, kind

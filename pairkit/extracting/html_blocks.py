@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -108,30 +108,33 @@ _LEVELS = {
     "summary": 7,
 }
 _BLOCK = re.compile(
-    "address|article|aside|blockquote|body|caption|center|dd|details|div|dl|fieldset|figcaption|figure|header"
-    "|hr|html|li|main|ol|p|section|table|tbody|td|th|tr|ul"
+    "address|article|aside|blockquote|body|caption|center|dd|details|div|dl|dt|fieldset|figcaption|figure"
+    "|h[1-6]|header|hr|html|li|main|ol|p|section|summary|table|tbody|td|th|tr|ul"
 )
 _LEFT_OUT = re.compile(
     "footer|form|head|iframe|nav|noscript|script|select|style|svg|template|textarea"
 )
-_AROUND = re.compile("aside|header")  # left out where no element is the main content
-_LEFT_OUT_ROLE = re.compile("banner|contentinfo|navigation|search")
+_AROUND = ("aside", "header")  # left out where no element is the main content
+_LEFT_OUT_ROLES = ("banner", "contentinfo", "navigation", "search")
 # Names of classes and ids, as documentation generators, wikis and blogs use them.
 _LEFT_OUT_NAMES = re.compile(
     r"breadcrumbs?(-\w+)*|page-?metadata|(post|entry|article)-meta|byline|pagination|prev-next.*|toc"
     r"|toctree-wrapper|table-of-contents|skip-?(link|to-content)|(head|header|anchor)-?link|permalink"
-    r"|edit-(this-)?page|page-?edit.*|(sphinx)?sidebar|side-?nav|navbar|site-(header|footer)|footer|linenos"
+    r"|edit-(this-)?page|page-?edit.*|(sphinx)?sidebar|side-?nav|navbar|site-(header|footer)|footer|linenos?"
     r"|linenumbers?|mw-editsection|printfooter|catlinks|viewcode-link|copy-?btn",
     re.IGNORECASE,
 )
-_MAIN = (
-    "//main | //*[@role='main']",
-    "//article",
-    "//*[@id='main-content' or @id='bodyContent' or @id='content' or @id='main']",
+_MAIN_IDS = ("main-content", "bodyContent", "content", "main")
+_Test = Callable[[etree._Element], bool]
+_MAIN: tuple[_Test, ...] = (
+    lambda element: element.tag == "main" or element.get("role") == "main",
+    lambda element: element.tag == "article",
+    lambda element: element.get("id") in _MAIN_IDS,
 )
 LINE = "source-line-"  # class of an element: the line of its source, from 1
 _MARKED_LINE = re.compile(rf"\b{LINE}(\d+)\b")
 _MAX_CLASSES = 1_000  # characters
+_LAST_LINE = 65_535  # libxml2 gives it to all elements further down, too
 
 
 def read_html(html: str, *, is_marked: bool = False) -> Page:
@@ -151,14 +154,16 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     main = _main_element(root)
     reader = _Reader(is_marked=is_marked, is_whole=main is root and not is_marked)
     reader.read(main)
-    title = collapse_spaces(root.findtext(".//title") or "")
+    title = str(root.xpath("string(//title[not(ancestor::svg)])"))
     url = str(root.xpath("string(//link[@rel='canonical']/@href)"))
-    return Page(title or first_heading(reader.blocks), reader.blocks, url)
+    heading = first_heading(reader.blocks)
+    return Page(collapse_spaces(title) or heading, reader.blocks, url)
 
 
 def first_heading(blocks: Iterable[Block]) -> str | None:
-    """The text of the first heading."""
-    return next((block.text for block in blocks if block.kind == "heading"), None)
+    """The text of the first heading, on one line."""
+    headings = (block.path[-1] for block in blocks if block.kind == "heading")
+    return next(headings, None)
 
 
 def blocks_of_cell(cell: str) -> list[Block] | None:
@@ -181,9 +186,8 @@ def without_tags(text: str, where: object) -> str:
 def _main_element(root: etree._Element) -> etree._Element:
     """The element with the main content: one that is named so, if it has most paragraphs."""
     total = _prose_length(root)
-    for query in _MAIN:
-        elements = cast("list[etree._Element]", root.xpath(query))
-        largest = max(elements, key=_prose_length, default=None)
+    for is_main in _MAIN:
+        largest = max(_outermost(root, is_main), key=_prose_length, default=None)
         if largest is not None and 2 * _prose_length(largest) >= total:
             return largest
     return root
@@ -191,16 +195,21 @@ def _main_element(root: etree._Element) -> etree._Element:
 
 def _prose_length(element: etree._Element) -> int:
     """Number of characters in paragraphs and code; menus are lists."""
-    return sum(len(_text_of(block)) for block in element.iter("p", "pre"))
+    blocks = _outermost(element, lambda inner: inner.tag in ("p", "pre"))
+    return sum(len(_text_of(block)) for block in blocks)
+
+
+def _outermost(root: etree._Element, test: _Test) -> Iterator[etree._Element]:
+    """The elements that pass a test; not those inside them, so that nested ones take linear time."""
+    walker = etree.iterwalk(root, events=("start",))
+    for _, element in walker:
+        if test(element):
+            walker.skip_subtree()
+            yield element
 
 
 def _text_of(element: etree._Element) -> str:
-    return etree.tostring(
-        element,
-        method="text",
-        encoding="unicode",
-        with_tail=False,
-    )
+    return str(element.xpath("string()"))
 
 
 class _Reader:
@@ -221,34 +230,37 @@ class _Reader:
         # Level and anchor of the heading that is being read.
         self._heading: tuple[int, str] | None = None
         self._is_button = False
-        # Lists with headings of their own.
-        self._outer: list[tuple[etree._Element, int]] = []
+        # Lists with headings of their own, and the number of headings above each.
+        self._outer: dict[etree._Element, int] = {}
 
     def read(self, root: etree._Element) -> None:
         """Read an element and all that is in it."""
         walker = etree.iterwalk(root, events=("start", "end"))
         skipped: etree._Element | None = None
         for event, element in walker:
-            if event == "end":
-                if element is not skipped:
-                    self._close(element)
-                if element is not root:
-                    self._take(element.tail)
-                skipped = None if element is skipped else skipped
+            if event == "start":
+                self._find_line(element)
+                is_left_out = element is not root and self._is_left_out(element)
+                if is_left_out or self._take_whole(element):
+                    walker.skip_subtree()
+                    skipped = element
+                else:
+                    self._open(element)
+                    self._take(element.text)
                 continue
-            self._find_line(element)
-            is_left_out = element is not root and self._is_left_out(element)
-            if is_left_out or self._take_whole(element):
-                walker.skip_subtree()
-                skipped = element
+            if element is skipped:
+                skipped = None
             else:
-                self._open(element)
-                self._take(element.text)
+                self._close(element)
+            if element is not root:
+                self._take(element.tail)
         self._end_block()
 
     def _find_line(self, element: etree._Element) -> None:
         if not self._is_marked:
-            self._line = cast("int | None", element.sourceline) or self._line
+            line = cast("int | None", element.sourceline)
+            if line and line < _LAST_LINE:
+                self._line = line
         elif marked := _MARKED_LINE.search(element.get("class") or "", 0, _MAX_CLASSES):
             self._line = int(marked[1])
 
@@ -262,12 +274,16 @@ class _Reader:
 
     def _is_left_out(self, element: etree._Element) -> bool:
         """Whether an element is not content, such as navigation and forms."""
+        if element.tag in ("html", "body"):
+            return False
+        if element.tag == "form" and element.xpath("boolean(.//h1|.//main|.//article)"):
+            return False  # a form around a whole page, as ASP.NET has
         described = f"{element.get('class') or ''} {element.get('id') or ''}"
         names = described[:_MAX_CLASSES].split()
         return bool(
             _LEFT_OUT.fullmatch(element.tag)
-            or (self._is_whole and _AROUND.fullmatch(element.tag))
-            or _LEFT_OUT_ROLE.fullmatch(element.get("role") or "")
+            or (self._is_whole and element.tag in _AROUND)
+            or element.get("role") in _LEFT_OUT_ROLES
             or any(map(_LEFT_OUT_NAMES.fullmatch, names))
             or ("admonition-title" in names and _is_usual_title(element))
         )
@@ -276,26 +292,60 @@ class _Reader:
         """Whether an element is code or a table with rows, which are blocks of their own."""
         if element.tag == "pre":
             self._end_block()
-            lines = _text_of(element).strip("\n").split("\n")
-            self._add("code", "\n".join(map(str.rstrip, lines)))
+            self._add_code(element)
             return True
         if element.tag == "table" and not element.xpath(
             "boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"
         ):
             self._end_block()
-            rows = []
-            for row in element.iter("tr"):
-                cells = [
-                    collapse_spaces(_text_of(cell)) for cell in row.iter("td", "th")
-                ]
-                if any(cell.strip(" |") for cell in cells):
-                    rows.append(" | ".join(cells))
-            first = self._line
-            for inner in element.iter():
-                self._find_line(inner)
-            self._add("table", "\n".join(rows), first)
+            self._add_table(element)
             return True
         return False
+
+    def _add_code(self, element: etree._Element) -> None:
+        inner = element.find("code")
+        if inner is not None:  # in Markdown it has the line of the fence
+            self._find_line(inner)
+        first = self._line
+        source = _text_of(element)
+        self._line += source.rstrip("\n").count("\n")
+        lines = self._text_in(element).strip("\n").split("\n")
+        self._add("code", "\n".join(map(str.rstrip, lines)), first)
+        self._line = first + source.count("\n")
+
+    def _add_table(self, element: etree._Element) -> None:
+        for caption in element.iter("caption"):
+            self._add("paragraph", collapse_spaces(self._text_in(caption)))
+        rows = []
+        for row in element.iter("tr"):
+            cells = [
+                collapse_spaces(self._text_in(cell)) for cell in row.iter("td", "th")
+            ]
+            if any(cell.strip(" |") for cell in cells):
+                rows.append(" | ".join(cells))
+        first = self._line
+        for inner in element.iter():
+            self._find_line(inner)
+        self._add("table", "\n".join(rows), first)
+
+    def _text_in(self, whole: etree._Element) -> str:
+        """The text of code or of a cell, without what is left out; blocks in it have lines of their own."""
+        pieces = [""]
+        walker = etree.iterwalk(whole, events=("start", "end"))
+        for event, element in walker:
+            if event == "start" and self._is_left_out(element):
+                walker.skip_subtree()
+                continue
+            if _BLOCK.fullmatch(element.tag) and not pieces[-1].endswith("\n"):
+                pieces.append("\n")
+            text = element.text
+            if event == "end":
+                text = None if element is whole else element.tail
+            elif element.tag == "br":
+                text = "\n"
+            if text:
+                pieces.append(text)
+        return "".join(pieces)
 
     def _open(self, element: etree._Element) -> None:
         tag = element.tag
@@ -305,7 +355,7 @@ class _Reader:
         elif _BLOCK.fullmatch(tag):
             self._end_block()
             if tag in ("dl", "details"):
-                self._outer.append((element, len(self._path)))
+                self._outer[element] = len(self._path)
         elif tag == "button" and self._heading is None:
             self._end_block()
             self._is_button = True
@@ -318,11 +368,10 @@ class _Reader:
 
     def _close(self, element: etree._Element) -> None:
         tag = element.tag
-        if tag in _LEVELS or _BLOCK.fullmatch(tag) or tag == "button":
-            if tag != "button" or self._is_button:
-                self._end_block()
-            if self._outer and self._outer[-1][0] is element:
-                del self._path[self._outer.pop()[1] :]
+        if _BLOCK.fullmatch(tag) or (tag == "button" and self._is_button):
+            self._end_block()
+            if element in self._outer:
+                del self._path[self._outer.pop(element) :]
         elif tag == "a":
             self._end_link()
 
@@ -357,7 +406,7 @@ class _Reader:
                 kind,
                 text,
                 first=first,
-                last=max(self._line, first + text.count("\n")),
+                last=max(first, self._line),
                 path=tuple(heading for _, heading, _ in self._path),
                 anchor=anchors[-1] if anchors else "",
                 links=tuple(self._links),
@@ -384,10 +433,8 @@ def _is_usual_title(title: etree._Element) -> bool:
 
 def _anchor(heading: etree._Element) -> str:
     """The id of a heading, of its section, or of a target in it; empty if there is none."""
-    if heading_id := heading.get("id"):
-        return heading_id
-    if inner := str(heading.xpath("string((.//@id | .//a/@name)[1])")):
-        return inner
+    if own := str(heading.xpath("string((.//@id | .//a/@name)[1])")):
+        return own
     section = heading.getparent()
     siblings = heading.itersiblings(preceding=True)
     is_first = all(sibling.tag in ("a", "span") for sibling in siblings)

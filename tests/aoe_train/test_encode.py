@@ -271,6 +271,9 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     in.txt | folder.npy | {} | is a folder; choose another out=
     folder.npy | out.npy | {} | is a folder; give one file
     no.txt | out.npy | {} | no such file
+    in.txt | out.npy | {'columns': ['text']} | columns = \['text'\]: expected names
+    in.txt | out.npy | {'prompt': ['a: ']} | prompt = \['a: '\]: expected text
+    in.txt | out.npy | {'dim': 'wide'} | dim = 'wide': expected a whole number
     in.parquet | in.parquet | {'fresh': True} | in\.parquet: is the input
     """,
 )

@@ -107,10 +107,11 @@ def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     how = {"model": bert, "dim": 16, "quantize": "int8"}
     encode(texts, out=one, **how)
-    encode(texts, out=two, workers=2, **how)
+    encode(texts, out=two, workers="2", **how)
     for suffix in (".npy", ".npy.run.json"):
         left, right = (path.with_suffix(suffix).read_bytes() for path in (one, two))
         assert left == right
+    assert encode(["a cat"], model=bert, device="cpu,", dim="8").shape == (1, 8)
     with config_error("2 workers: each worker loads the model"):
         encode(texts, model=load(bert), out=two, workers=2)
     for model, given, words in values(

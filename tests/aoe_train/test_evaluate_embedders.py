@@ -141,8 +141,10 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
             return unit(np.array(drawn)).astype(np.float32)
 
     model = Wide(bert)
-    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False}
-    told = evaluate(model, data=scored(TEXTS), **how, **FEW).to_dict()["sizes"]
+    how = {"layers": [], "dim": [5, 3], "quantize": "float32,int8,ubinary"}
+    told = evaluate(model, data=scored(TEXTS), cache=False, **how, **FEW).to_dict()[
+        "sizes"
+    ]
     sizes = [(one["dim"], one["bytes"]) for one in told]
     assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]

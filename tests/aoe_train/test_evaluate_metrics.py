@@ -148,6 +148,14 @@ def test_only_correlations_take_other_labels_than_0_and_1():
         binary(cosines, labels, "mine")
 
 
+@parametrize("cosine, label", [(1e-7, 1e-6), (500_000.1, 0.1)])
+def test_a_correlation_of_any_scale(cosine, label):
+    cosines = cosine * np.array([1, 1, 1, 2])
+    found = correlation(cosines, label * np.arange(4), "mine")
+    draws = np.array([[0, 0, 1, 1], [1, 1, 1, 0]], float)  # in the second all are equal
+    assert_allclose(found.pearson(draws), [1, np.nan])
+
+
 def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.float32([[3, 4], [4, 3], [0, 0]])
     pairs = np.array([[0, 1], [0, 2], [2, 2]])

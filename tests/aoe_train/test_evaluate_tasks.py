@@ -329,7 +329,7 @@ def test_overlap_of_single_inputs(trained):
             sizes = np.ones(len(vectors.rows(self.texts)))
             return aoe_train.tasks.MeanMetrics({"size": sizes})
 
-    overlap = evaluate(trained, tasks=[Mine()]).to_dict()["mine"]["overlap"]
+    overlap = evaluate(trained, tasks=Mine()).to_dict()["mine"]["overlap"]
     assert overlap == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 

@@ -241,6 +241,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
     SHIPS | {'precision': 'bf16'} | applies to a model; add one
     SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
+    SHIPS | {'out': 'm', 'work': 'm/vectors'} | would replace the working folder m/vectors
     texts.txt | {} | `aoe sample-pairs` draws pairs
     SCORED | {} | labels are scores
     APART | {} | no positives
@@ -270,6 +271,9 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):
     count = rows["train"].select(columns).count().sum_horizontal().item()
     assert printed["splits"]["train"]["negatives"] == count
     assert not out.with_name("m.work").exists()
+    next(out.rglob("test-*.parquet")).unlink()
+    with data_error("no such file"):
+        aoe_json(f"mine {flags} --json")
 
 
 def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(

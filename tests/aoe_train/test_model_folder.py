@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import aoe_train
 from aoe_train import Encoder
+from aoe_train.model.backbones.load_backbone import outline
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
@@ -61,6 +62,7 @@ def unloadable(folder, error, message):
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
     unloadable(copy, error, message)
+    refused(partial(outline, copy), error, message)
 
 
 def test_accepted_configurations(copy):

@@ -15,8 +15,10 @@ import openai
 import pytest
 import requests
 from numpy.testing import assert_allclose
+from starlette.datastructures import Headers
 
 from aoe_train import search, serve
+from pairkit.base.system.http_server import RefusedError, check_own_page
 from tests.aoe_train.shorthand import index
 from tests.aoe_train.test_search import issues, sentences
 from tests.aoe_train.tiny import load
@@ -213,6 +215,15 @@ def test_other_hosts_origins_and_types_are_refused(server):
     ):
         assert call(server, path=path, **headers).status_code == status
     assert post(server, {"text": "a"}, "/search").status_code == 404
+    assert get(server, "/v1/embeddings").headers["allow"] == "POST"
+
+
+def test_clients_leave_out_port_80():
+    for host in ("localhost", "localhost:80"):
+        told = Headers({"host": host, "origin": "http://localhost"})
+        check_own_page(told, {"localhost:80"})
+        with raises(RefusedError, match="another address"):
+            check_own_page(told, {"localhost:8080"})
 
 
 def test_a_key_is_required_except_for_health(encoder):

@@ -4,6 +4,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
+import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,8 @@ def test_texts_without_tokens(encoder, bert, tmp_path):
     bare.tokenizer.backend_tokenizer.post_processor = None
     with data_error(r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
+    with data_error("text ' ' has no tokens"):
+        tokens(bare, pd.Series(["cat", " "], index=[7, 8]), max_length=8)
     how = {"max_length": 8, "cache_dir": tmp_path}
     allowed = TokenStore.build([" "], bare.tokenizer, empty=True, **how)
     assert allowed.lengths.tolist() == [0]

@@ -198,6 +198,7 @@ def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
     expected, nearest = dense_teacher(TEXTS, vectors, smoothing, neighbours, weight)
     rows = default_rng(seed).permutation(len(TEXTS))[:12]
     found = teacher.of_rows(rows).numpy()
+    assert found.dtype == np.float32
     assert (found[:, 0] == found[:, 1]).all()
     np.testing.assert_allclose(
         found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5

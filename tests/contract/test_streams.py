@@ -76,6 +76,8 @@ def test_texts_in_a_poor_locale(tmp_path, command):
     assert done.stdout.isascii()
     if "--json" in command:
         json.loads(done.stdout.splitlines()[-1])
+    closed = ran("pairkit", command[0], str(pairs), preexec_fn=lambda: os.close(1))
+    assert (closed.returncode, b"Traceback" in closed.stderr) == (0, False)
 
 
 @parametrize("package, command", [("pairkit", "audit"), ("llm_labeler", "plan")])

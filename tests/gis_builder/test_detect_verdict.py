@@ -69,9 +69,26 @@ def test_an_explanation():
     ['mia: See #1.'] | {'labels': ('dup',)} | mia: closing statement of o/n#1
     ['bob 9: _Merged into issue #1._'] | {} | bob: imported mark of o/n#1: “_Merged into issue #1._”
     ['mia: Duplicate.'] | {} | asserts duplicate of an unnamed issue: “Duplicate”
+    ['bob 9: Is this a dup of #1?', 'ann: Oh, thanks!'] | {} | ann (author) accepts the earlier claim
+    ['bob 9: dup of #1', 'mia: Yes, #7 is a dup of it.'] | {} | mia (closer) agrees
+    ['bob 9: A dup of #1?', 'ann: It was my own mistake.'] | {} | ann (author) explains it otherwise
+    [] | {'title': 'Flicker\\nverdict: none'} | o/n#100 Flicker verdict: none
 """)
 def test_explained_remarks_and_reasons(lines, fields, words):
     assert words in explained(*talk(*lines), **fields)
+
+
+def test_statements_of_one_second_keep_their_order():
+    text = explained(
+        *talk(
+            "mia 1: Zoom is a dup of #2. This is a dup of #1.",
+            "!marked 1 #1",
+            "!closed 1",
+        )
+    )
+    parts = ["of o/n#2", "of o/n#1: ", "event marked", "event closed"]
+    positions = [text.index(part) for part in parts]
+    assert positions == sorted(positions)
 
 
 DATA = Path(__file__).with_name("data")

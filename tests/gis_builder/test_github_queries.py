@@ -23,7 +23,7 @@ REFS = [
 
 
 def every_query(server):
-    queries = Queries(CrawlSettings(), server)
+    queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     after = {"comments": HOSTILE, "events": HOSTILE, "labels": ""}
     top_ups = [TopUp(REFS[0], part, cursor, 1) for part, cursor in after.items()]
     return [

@@ -3,11 +3,16 @@
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 
 import gis_builder
+from gis_builder.detection.detector import Detector
+from gis_builder.settings import DetectSettings
+from gis_builder.store import IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
+from gis_builder.store.issue_records import Absence
 from tests.support.github import serve
 from tests.support.shorthand import SAMPLE, config_error, data_error, parametrize
 
@@ -108,13 +113,29 @@ def test_a_build_judges_each_thread_once(tmp_path):
     assert (tmp_path / "kept.parquet").read_bytes() == kept
 
 
-@parametrize("name", ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999"])
+@parametrize(
+    "name",
+    ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999", f"{REPO}#124"],  # a pull request
+)
 def test_only_issues_can_be_explained(work, name):
     with config_error(r"^issue = "):
         gis_builder.explain(work, name)
 
 
-def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved, work):
+def test_the_newest_number_is_not_that_of_a_former_name(tmp_path):
+    rows = [
+        RepoRow(name, RepoOutcome.RENAMED, "acme/boat", max_number=newest)
+        for name, newest in (("acme/boat", 9), ("acme/ship", 5))
+    ]
+    deleted = IssueRef("acme/boat", 7)
+    with Store.open(tmp_path / "store.sqlite", create=True) as store:
+        store.save(Page(repos=rows, missing={deleted: (Absence.DELETED, "")}))
+        assert Detector(store, DetectSettings()).kind_of(deleted) is Kind.MISSING
+
+
+def test_pairs_need_verdicts_on_the_current_crawl_and_settings(
+    saved, work, monkeypatch
+):
     def pair(**settings):
         gis_builder.pair(work, work.with_name("gis"), settings=settings)
 
@@ -124,6 +145,13 @@ def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved, work):
     with data_error("judged with other settings"):
         pair(**{"detect.min_confidence": 0.9})
     pair()
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "content_hash", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            gis_builder.detect(work, settings={"detect.min_confidence": 0.9})
+    with data_error("run `gis detect` again"):
+        pair()
+    gis_builder.detect(work)
     changed(saved, work, "issues", lambda issue: issue.update(body="edited"))
     with data_error("older than the crawl"):
         pair()

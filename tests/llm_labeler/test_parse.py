@@ -151,6 +151,13 @@ def test_chinese_formats(raw):
         kept kept | {{"notes": ["{ONE}", "{TWO}"]}}
         kept kept outside_list | ["{ONE}", "{TWO}",,] Hope {{this}} helps
         kept side_field | {{"antonym": "{ONE}", "notes": ["the tense was changed"]}}
+        side_field kept side_field | {{"sentence_id": "a1", "text": "{ONE}", "text_type": "negation"}}
+        kept | {{"changed_sentence": "{ONE}"}}
+        kept side_field | {{"counterpart": "{ONE}", "changes": "tense"}}
+        preamble kept | Changed sentence:\n{ONE}
+        kept refusal | {ONE}\nNo further paraphrases are possible.
+        kept refusal | {ONE}\nNo more options.
+        thinking kept | Wait, no.\n{ONE}
         preamble kept not_text closing_note | The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy
         kept | {{"{TEXT}": "{ONE}"}}
         unparsable | [1]
@@ -438,6 +445,8 @@ SISTERS = "It belongs to two sisters."
                 1. "Someone "else" plays." | TEXT | ['Someone "else" plays.']
                 1. 'Someone's guitar plays.' | TEXT | ["Someone's guitar plays."]
                 1. 'Someone' plays the 'guitar' | TEXT | ["'Someone' plays the 'guitar'"]
+                "Wait for me.\nHold on to it." | TEXT | ['Wait for me.', 'Hold on to it.']
+                "No other man plays.\nHe plays." | TEXT | ['No other man plays.', 'He plays.']
                 He ran; I sat. She ran; we sat. | It ran; you sat. | ['He ran; I sat.', 'She ran; we sat.']
             """,
             TEXT=TEXT,

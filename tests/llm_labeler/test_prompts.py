@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from contextlib import suppress
 
+import polars as pl
+
 import llm_labeler
 from pairkit import DataError
 from tests.support.shorthand import config_error, data_error, parametrize, table
@@ -120,6 +122,11 @@ def test_a_damaged_working_folder_is_refused(tmp_path):
     (tmp_path / "texts.parquet").touch()
     with data_error("damaged"):
         llm_labeler.report(tmp_path)
+    prompts(tmp_path / "out", PUMP)
+    work = tmp_path / "out.work"
+    pl.DataFrame({"text": [PUMP]}).write_parquet(work / "texts.parquet")
+    with data_error(r"texts\.parquet: damaged \(other columns\)"):
+        llm_labeler.report(work)
 
 
 # Few-shot examples

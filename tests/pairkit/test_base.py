@@ -43,36 +43,50 @@ class Inner(Settings):
 class Server(Settings):
     kind: str
     api_key_env: str = Field(default="", max_length=9)
+    headers: dict[str, str] = Field(default_factory=dict)
 
 
 class Outer(Settings):
     inner: Inner = Inner()
     ratio: float = Field(default=1.0, ge=0)
     servers: dict[str, Server] = Field(default_factory=dict)
+    other: Inner | None = None
 
 
 def test_layers(tmp_path):
     file = tmp_path / "c.toml"
-    file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
+    lines = "ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n"
+    file.write_text(lines, encoding="utf-8-sig")  # as Windows' editor does
     none = {"inner.seed": None, "ratio": None}
     words = ["inner.seed=2", "inner.name=plain text"]
     merged = load_settings(Outer, none | {"inner.seed": 3}, config=file, settings=words)
     assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
     by_key = load_settings(Outer, none, config=str(file), settings={"inner.seed": 2})
     assert by_key.inner.seed == 2
+    given = {"inner": {"seed": 4}}
+    assert load_settings(Outer, {"inner.name": "b"}, settings=given).inner.name == "b"
+    assert given == {"inner": {"seed": 4}}
     with config_error(r"inner\.seed"):
         load_settings(Outer, none | {"inner.seed": "seven"})
 
 
-@table("""
+@table(
+    """
     assignments, message
     ['inner.sed=3'] | unknown setting 'inner.sed'; known here: name, seed
-    ['sed=3'] | unknown setting 'sed'; known here: inner, ratio, servers
+    ['sed=3'] | unknown setting 'sed'; known here: inner, other, ratio, servers
+    ['other.sed=3'] | unknown setting 'other.sed'; known here: name, seed
+    ['seed=3'] | unknown setting 'seed'; did you mean inner.seed or other.seed
+    ['kind=a'] | unknown setting 'kind'; did you mean servers.NAME.kind
+    ['servers.x.kid=a'] | unknown setting 'servers.x.kid'; known here: api_key_env, headers, kind
+    ['inner.seed=1\\nratio=2'] | setting 'inner.seed' = '1.*ratio=2': expected a whole number
+    ['ratio=DIGITS'] | setting 'ratio' = '999
     ['ratio=-1'] | setting 'ratio' = -1: expected at least 0
     ['inner.seed=x'] | setting 'inner.seed' = 'x': expected a whole number
     ['inner'] | expected key=value
     ['ratio=1', 'ratio.x=2'] | ratio is a value, not a section
-""")
+""".replace("DIGITS", "9" * 5000)
+)
 def test_invalid_values(assignments, message):
     with config_error(message):
         load_settings(Outer, settings=assignments)
@@ -93,6 +107,10 @@ KEY = "gsk_Ab1cD2eF3gH4"
         (
             {"servers.x": {"kind": "a", "api_key_env": KEY}},
             "setting 'servers.x.api_key_env': string should",
+        ),
+        (
+            {"servers.x": {"kind": "a", "headers": {"Authorization": [KEY]}}},
+            "setting 'servers.x.headers.Authorization': expected text",
         ),
         ({"inner.kye": KEY}, "unknown setting 'inner.kye'; known here"),
         ({1: KEY}, "settings = 1: expected text"),

@@ -162,6 +162,33 @@ HTML = """\
                 ),
             ],
         ),
+        (
+            "b.html",
+            """<title></title><h1>All<br>of it</h1>
+<table><caption>Sizes</caption><tr><td>one<br>two<td>a<ul><li>b<li>c</ul><style>p{}</style></table>
+<pre><span class=linenos>1</span>run()<br>stop()
+<div>end()</div></pre>
+Line<br>break.""",
+            [
+                (
+                    "All of it",
+                    "Sizes\n\none two | a b c\n\nrun()\nstop()\nend()\n\nLine\nbreak.",
+                    "",
+                    "2-5",
+                )
+            ],
+        ),
+        ("b.md", "# A\n\n\n```\nrun()\n```\n", [("A", "run()", "a", "4-4")]),
+        (
+            "c.html",
+            "<h1>A</h1>\n" + "<br>\n" * 70_000 + "<p>B</p>",
+            [("A", "B", "", "70002-70002")],
+        ),
+        (
+            "d.html",  # of ASP.NET; the form below is a form
+            "<body class=toc><form><h1>A</h1><p>B</p></form><form><p>C</p></form>",
+            [("A", "B", "", "1-1")],
+        ),
         ("a.txt", "One.\n\nTwo,\nthree.\n", [("", "One.\n\nTwo,\nthree.", "", "1-4")]),
     ],
 )
@@ -300,6 +327,7 @@ HOSTILE_HTML = ["<", "<!--", "<!", "</", "<p>", "<script>", "<title>", "<nav>", 
             (read_html, (unit,), 200_000)
             for unit in (*HOSTILE_HTML, "<a ", "<a b='", "<a href=a>x", "<br>", "\n<p")
         ),
+        (read_html, ("<article><p>x</p>",), 24_000),
         (read_markdown, (" ", "---\ntitle:", "\n---\n# A\n"), 400_000),
     ],
 )

@@ -170,6 +170,15 @@ def test_a_missing_file_has_a_remedy(name, remedy, tmp_path, monkeypatch):
     assert run_pairs("audit", name).error.startswith(f"error: {remedy}")
 
 
+@parametrize("where", ["x" * 300, "closed/out"])
+def test_paths_that_cannot_be_used_are_one_line(pairs, tmp_path, where):
+    (tmp_path / "closed").touch(mode=0)
+    done = run_pairs("split", pairs, "--out", tmp_path / where)
+    assert done.code == 2
+    assert done.error.count("\n") <= 1
+    assert "Traceback" not in done.err
+
+
 def test_verbose(pairs):
     done = run_alone("pairkit", "audit", pairs, "-v", environ=environment())
     assert (

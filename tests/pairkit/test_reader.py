@@ -299,7 +299,7 @@ def test_a_confidence_that_is_not_a_number_is_reported(caplog):
                 {'train': []} | ^the dict given, train: is empty; expected
                 ['one', {'text': 'two'}] | row 2 is dict; expected a dict for each row
                 [{'text': 'one'}, None] | row 2 is NoneType
-                [('one', 'two', 1)] | "row 1 is tuple; expected a dict for each row, such as {'text1': "
+                [('one', 'two', 1)] | "row 1 is tuple; .* or a text for each row$"
                 ['one', 'two'] | the list given: has single texts, expected pairs; `aoe sample-pairs` draws
                 {} | the dict given: is empty
             """,
@@ -307,8 +307,9 @@ def test_a_confidence_that_is_not_a_number_is_reported(caplog):
         ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
-        ({1: TABLE}, "the split 1 has no name"),
-        ({"../a": TABLE}, "the split '../a' has no name"),
+        ({1: TABLE}, "the split 1 can't be in a path"),
+        ({"../a": TABLE}, "the split '../a' can't be in a path"),
+        (pl.scan_csv("missing.csv"), r"isn't a table \(.*missing\.csv"),
     ],
 )
 def test_invalid_tables(source, message):

@@ -13,7 +13,7 @@ from aoe_train.encoding.source import open_source
 from aoe_train.searching.index_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
 from pairkit import DataError, read
-from pairkit.dataset.labels import label_rules
+from pairkit.dataset.labels import LabelRules, label_rules
 from pairkit.dataset.reading import tables, untrusted_tables
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.reading.separated import records
@@ -91,6 +91,11 @@ def test_single_texts(tmp_path):
     lone = put(tmp_path, "a.csv", b"sentence\none\n")
     for source in (lone, pl.Series(["one"])):
         assert read_rows(source)["train"].to_dicts() == [{"text": "one"}]
+    with_missing = pytest.importorskip("pandas").Series(["one", None])
+    for source in (with_missing, [None, "one"], pl.Series(["one", None])):
+        found = read_rows(source, rules=LabelRules(bad_rows="skip"))
+        assert found["train"].to_dicts() == [{"text": "one"}]
+        assert found.bad_rows["reason"].to_list() == ["empty_text"]
     titles = put(tmp_path, "b.csv", b"id,title\n1,one\n")
     found = read_rows(titles, columns={"text": "title"})
     assert (found["train"].to_dicts(), found.place("train", 0)) == (

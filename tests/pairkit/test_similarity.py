@@ -390,7 +390,7 @@ def test_texts_on_disk(kinds, in_memory):
     expected = near_identical(texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(similar, "_IN_MEMORY", in_memory)
-        patch.setattr(similar, "CHUNK", 3)
+        patch.setattr(similar, "_CHUNK", 3)
         assert near_identical(texts) == expected
 
 

@@ -338,6 +338,12 @@ def test_rows_in_memory_are_read_like_files(as_pandas):
     assert found.bad_rows["row"].to_list() == [2, 3]
 
 
+def test_equal_names_of_pandas_differ_as_in_a_file():
+    pandas = pytest.importorskip("pandas")
+    source = pandas.DataFrame([["a", "b", 1]], columns=["text1", "text1", "label"])
+    assert tables_in_memory(source)["train"].columns == ["text1", "text1_2", "label"]
+
+
 @table("""
     names, are_splits
     train dev_set | True

@@ -20,8 +20,11 @@ SENTENCES = [
 JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
-    "pairs audit --bad-rows skip -- -bad.tsv": ["pairs report"],
-    "aoe index --model bert --out -index -- -bad.tsv": ["aoe serve", "aoe duplicates"],
+    "pairs audit --bad-rows skip -- -:bug:.tsv": ["pairs report"],
+    "aoe index --model bert --out -index -- -:bug:.tsv": [
+        "aoe serve",
+        "aoe duplicates",
+    ],
     "pairs split positives.csv --out split": ["aoe train"],
     "pairs split bad.tsv --bad-rows skip --out split": ["aoe train"],
     "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
@@ -45,6 +48,8 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data positives.csv": [],
     f"{TRAIN} --data triplets.jsonl": [],
     f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
+    f"{TRAIN} --data train.tsv --preset domain": JUDGE,
+    f"{TRAIN} --data table.csv --columns anchor=other,positive=said --preset domain": JUDGE,
     f"{TRAIN} --data sentences.txt": JUDGE,
     f"{TRAIN} --data table.csv --columns text=said": JUDGE,
     f"{TRAIN} --data sentences.txt --purpose group": JUDGE,
@@ -72,7 +77,7 @@ def place(tmp_path: Path) -> Path:
     write_pairs(tmp_path / "dev.tsv", 60, 2)
     write_triplets(tmp_path / "triplets.jsonl", 60, 3)
     lines = (tmp_path / "train.tsv").read_text().splitlines()
-    for name in ("bad.tsv", "-bad.tsv"):
+    for name in ("bad.tsv", "-:bug:.tsv"):
         (tmp_path / name).write_text(
             "\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n"
         )

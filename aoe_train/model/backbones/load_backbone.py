@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,13 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from pairkit.base.errors import AuthError, ConfigError, DataError, RemoteError
+from pairkit.base.errors import (
+    AuthError,
+    ConfigError,
+    DataError,
+    PairkitError,
+    RemoteError,
+)
 from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
@@ -42,18 +49,6 @@ _ENCODERS = {
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _IGNORED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # weights in other formats
-
-
-def check_pin(
-    source: str | Path, revision: str | None, *, trust_remote_code: bool
-) -> None:
-    """Refuse to run code from the Hub unless its commit is pinned; call this before fetching anything."""
-    local = str(source) in PACKAGED or Path(source).is_dir()
-    if trust_remote_code and not (local or _COMMIT.fullmatch(revision or "")):
-        raise ConfigError(
-            f"{source}: --trust-remote-code runs the model's code; pin the commit that you reviewed with"
-            " --revision (40 hexadecimal digits)"
-        )
 
 
 def check_name(source: str | Path) -> None:
@@ -93,22 +88,31 @@ def find_folder(
     trust_remote_code: bool = False,
 ) -> Path:
     """The folder of a model; downloads a Hub id first, which needs a pinned commit to run its code."""
-    check_pin(source, revision, trust_remote_code=trust_remote_code)
-    if str(source) in PACKAGED:
-        return PACKAGED[str(source)].folder()
+    name = str(source)
+    if name in PACKAGED:
+        return PACKAGED[name].folder()
     if Path(source).is_dir():
         return Path(source)
+    if trust_remote_code and not _COMMIT.fullmatch(revision or ""):
+        raise ConfigError(
+            f"{name}: --trust-remote-code runs the model's code; pin the commit that you reviewed with"
+            " --revision (40 hexadecimal digits)"
+        )
     check_name(source)
-    return _fetch_model(str(source), revision)
+    return _fetch_model(name, revision)
 
 
 def _fetch_model(name: str, revision: str | None) -> Path:
     """The folder of a model from the Hub, downloaded unless it is cached."""
     from huggingface_hub import errors, snapshot_download
 
-    files: dict[str, Any] = {"allow_patterns": _FETCHED, "ignore_patterns": _IGNORED}
     try:
-        return Path(snapshot_download(name, revision=revision, **files))
+        folder = snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=_FETCHED,
+            ignore_patterns=_IGNORED,
+        )
     except errors.GatedRepoError as error:
         raise AuthError(
             f"{name}: accept its terms on the Hub and set HF_TOKEN to your token"
@@ -124,13 +128,13 @@ def _fetch_model(name: str, revision: str | None) -> Path:
             f"{name}: no such folder, and the Hub could not be reached; check name and network, or use"
             f" a folder or {_NAMES}"
         ) from error
+    return Path(folder)
 
 
 def refuse_classifier(folder: Path) -> None:
     """Refuse a reranker or classifier as an embedding model."""
-    path = folder / "config.json"
-    architectures = read_object(path).get("architectures")
-    if "ForSequenceClassification" in str(architectures):
+    config = read_object(folder / "config.json")
+    if "ForSequenceClassification" in str(config.get("architectures")):
         raise ConfigError(
             f"{folder}: is a classifier or reranker, not an embedding model: it scores pairs and has no"
             " vectors of texts; a reranker's scores can teach (--teacher-scores)"
@@ -155,29 +159,25 @@ def load_backbone(
     modules = read_modules(folder)
     if modules:  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
-    _check_model(folder)
-    base = folder
-    if (folder / ADAPTERS_FILE).is_file():
-        base = _find_base(folder, trust_remote_code=trust_remote_code)
+    base = _checked_base(folder, trust_remote_code=trust_remote_code)
     if trust_remote_code:
         for part in {folder, base}:
             _check_code(part)
     options: dict[str, Any] = {"dtype": dtype, "trust_remote_code": trust_remote_code}
     if quantization:
         options["quantization_config"] = quantization
-    try:
-        with quietly():
-            # A plain BERT can encode without transformers' model code.
-            bert = read_bert(folder, dtype) if inference_only else None
-            tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
-            if bert is not None:
-                return bert, tokenizer
-            backbone, reports = _load_network(folder, base, layers, options)
-    except Exception as error:  # libraries raise anything for damaged files
-        raise _explained(folder, error) from error
-    for part, loading_info in reports.items():
-        _check_weights(part, backbone, loading_info)
-    if type(backbone).__name__ in _ENCODERS.values():  # loads two copies of these
+    with _explained_errors(folder):
+        # A plain BERT can encode without transformers' model code.
+        bert = read_bert(folder, dtype) if inference_only else None
+        tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
+        if bert is not None:
+            return bert, tokenizer
+        backbone, reports = _load_network(folder, base, layers, options)
+    for part, report in reports.items():
+        _check_weights(part, report)
+    _leave_out_pooler(backbone, reports[base]["missing_keys"])
+    if type(backbone).__name__ in _ENCODERS.values():
+        # transformers loads two copies of their embeddings.
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return backbone, tokenizer
 
@@ -227,43 +227,50 @@ def outline(folder: Path) -> Any:
 
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers
 
-    if (folder / ADAPTERS_FILE).is_file():
-        folder = _find_base(folder, trust_remote_code=False)
-    try:
+    folder = _checked_base(folder, trust_remote_code=False)
+    with _explained_errors(folder), torch.device("meta"):
         config = transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=False
         )
         kind = model_class(folder)
-        with quietly(), torch.device("meta"):
-            if kind is not transformers.AutoModel:
-                return kind(config)
-            return kind.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
-    # transformers and torch can raise any exception for invalid settings.
-    except Exception as error:
-        raise _explained(folder, error) from error
+        if kind is not transformers.AutoModel:
+            return kind(config)
+        return kind.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
 
 
 def _check_model(folder: Path) -> None:
+    """Refuse a folder that would run code when it is opened, or has no weights to load."""
     check_settings(folder)
     _check_has_files(folder, "config.json", ADAPTERS_FILE)
-    if any(folder.glob("*.safetensors")):
+    weights = "*.safetensors"
+    if (folder / ADAPTERS_FILE).is_file():
+        # Without this file, transformers would load adapters from a pickle.
+        weights = "adapter_model.safetensors"
+    if any(folder.glob(weights)):
         return
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     if not pickled:
-        raise ConfigError(f"{folder}: no weights; expected model.safetensors")
+        raise ConfigError(f"{folder}: no weights; expected {weights}")
     raise ConfigError(
         f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
         " trust it, load and save the model with a new release of the library that wrote it"
     )
 
 
-def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
-    """The folder of the adapters' base model, at the commit that they name, if any."""
-    config = read_object(folder / ADAPTERS_FILE)
+def _checked_base(folder: Path, *, trust_remote_code: bool) -> Path:
+    """The checked folder itself, or of adapters their base, at the commit that they name, if any."""
+    _check_model(folder)
+    path = folder / ADAPTERS_FILE
+    if not path.is_file():
+        return folder
+    config = read_object(path)
     name = config.get("base_model_name_or_path")
     revision = config.get("revision")
-    if not name:
-        raise DataError("has no base_model_name_or_path", path=folder / ADAPTERS_FILE)
+    if not (name and isinstance(name, str) and isinstance(revision, str | None)):
+        raise DataError(
+            "expected base_model_name_or_path, and perhaps revision, as text",
+            path=path,
+        )
     try:
         base = find_folder(name, revision=revision, trust_remote_code=trust_remote_code)
         _check_model(base)
@@ -289,9 +296,9 @@ def _check_code(folder: Path) -> None:
             )
 
 
-def _check_weights(folder: Path, backbone: Any, report: Any) -> None:
-    all_missing = report["missing_keys"]
-    missing = [key for key in all_missing if not key.startswith("pooler.")]
+def _check_weights(folder: Path, report: Mapping[str, Collection[str]]) -> None:
+    """Refuse weights that are not those of the network; the pooler's may be missing."""
+    missing = [key for key in report["missing_keys"] if not key.startswith("pooler.")]
     unexpected = [
         key
         for key in report["unexpected_keys"]
@@ -304,15 +311,30 @@ def _check_weights(folder: Path, backbone: Any, report: Any) -> None:
                 " download the model again",
                 path=folder,
             )
-    if getattr(backbone, "pooler", None) is not None:
-        # Text vectors don't use the pooler, so it must not be trained.
-        if len(missing) < len(all_missing):
-            backbone.pooler = None
-        else:
-            backbone.pooler.requires_grad_(requires_grad=False)
 
 
-def _explained(folder: Path, error: Exception) -> Exception:
+def _leave_out_pooler(backbone: Any, missing: Collection[str]) -> None:
+    """Text vectors don't use the pooler: without weights it is removed, with weights it isn't trained."""
+    if any(key.startswith("pooler.") for key in missing):
+        backbone.pooler = None
+    elif getattr(backbone, "pooler", None) is not None:
+        backbone.pooler.requires_grad_(requires_grad=False)
+
+
+@contextmanager
+def _explained_errors(folder: Path) -> Iterator[None]:
+    """Silence transformers, and convert what it and torch raise for damaged files, which can be anything."""
+    try:
+        with quietly():
+            yield
+    except PairkitError:
+        raise
+    except Exception as error:
+        raise _explained(folder, error) from error
+
+
+def _explained(folder: Path, error: Exception) -> PairkitError:
+    """An error of a library in words that say what to do."""
     text = one_line(str(error), 200)
     if _NO_TOKENIZER in text:
         return DataError(

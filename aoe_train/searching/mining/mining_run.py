@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -19,20 +18,30 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
 from pairkit.base.printable import listed
+from pairkit.base.system.files import remove
 from pairkit.base.system.folders import (
+    check_apart,
     check_same_run,
     existing_run,
     try_read_json_object,
     work_beside,
 )
-from pairkit.dataset.making import dataset_folder as card
-from pairkit.dataset.making.dataset_folder import card_files, shard_path, write_dataset
+from pairkit.dataset.making.dataset_folder import (
+    card_files,
+    dataset_card,
+    shard_path,
+    table,
+    write_dataset,
+)
+from pairkit.dataset.records import in_split_order
+from pairkit.dataset.table_files import read_parquet
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
 _CONFIG = "triplet"
+_TAG = "hard-negatives"
 _KEYS = ("settings", "inputs")
 _INTRODUCTION = """
 Anchors with a positive and hard negatives, mined by `aoe mine`. A negative is similar to the anchor by its
@@ -71,23 +80,23 @@ def write_with_card(
 ) -> None:
     """Write a dataset with one configuration and a card of these sections."""
     configs = {config: splits}
-    text = card.dataset_card(
+    card = dataset_card(
         out.name,
         configs=card_files(configs),
         rows=sum(frame.height for frame in splits.values()),
         sections=sections.items(),
         tags=tags,
     )
-    write_dataset(out, configs, card=text, statistics=statistics, run=run)
+    write_dataset(out, configs, card=card, statistics=statistics, run=run)
 
 
-def _counts(statistics: Mapping[str, Any]) -> str:
+def _counts_table(statistics: Mapping[str, Any]) -> str:
     splits = statistics["splits"]
     rows = []
     for name in ("rows", "negatives", "rows_with_fewer"):
         counts = [of_split[name] for of_split in splits.values()]
         rows.append((name.replace("_", " "), *counts))
-    return card.table(["", *splits], rows)
+    return table(["", *splits], rows)
 
 
 def run_mining(
@@ -116,13 +125,7 @@ def run_mining(
     }
     earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        shards = {split: out / shard_path(_CONFIG, split) for split in dataset.parts}
-        splits = {
-            split: pl.read_parquet(path)
-            for split, path in shards.items()
-            if path.exists()
-        }
-        return splits, earlier
+        return _read_splits(out, earlier), earlier
     with _working(out, work) as folder:
         vectors = None
         if encoder is not None:
@@ -132,10 +135,10 @@ def run_mining(
             if len(part.anchors):
                 stage = f"mine {name}"
                 mined[name] = mine_split(dataset, part, settings, vectors, show, stage)
-        statistics = _statistics(mined)
         splits = {
             name: split.rows for name, split in mined.items() if split.rows.height
         }
+        statistics = _statistics(mined)
         if not splits:
             reasons = listed(statistics["turned_down_candidates"])
             raise DataError(
@@ -146,26 +149,39 @@ def run_mining(
         if out is not None:
             sections = {
                 "": _INTRODUCTION,
-                "Counts": _counts(statistics),
+                "Counts": _counts_table(statistics),
                 "Limitations": _LIMITS,
             }
-            tag = "hard-negatives"
-            write_with_card(out, _CONFIG, splits, sections, statistics, run, tag)
+            write_with_card(out, _CONFIG, splits, sections, statistics, run, _TAG)
     return splits, statistics
+
+
+def _read_splits(out: Path, statistics: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """The rows of a finished run; a split without rows has no file."""
+    counts = statistics["splits"]
+    splits = {}
+    for name in in_split_order(counts):
+        if counts[name]["rows"]:
+            splits[name] = read_parquet(out / shard_path(_CONFIG, name))
+    return splits
 
 
 @contextmanager
 def _working(out: Path | None, work: Path | None) -> Iterator[Path]:
-    """The working folder; deleted after the run unless the user named it."""
-    if out is None and work is None:
+    """The locked working folder; deleted after the run unless the user named it."""
+    if work is not None:
+        if out is not None:
+            check_apart(out, work)
+        with working_folder(work):
+            yield work
+    elif out is not None:
+        folder = work_beside(out)
+        with working_folder(folder):
+            yield folder
+            remove(folder)
+    else:
         with TemporaryDirectory(prefix="aoe-mine-") as name:
             yield Path(name)
-        return
-    folder = work or work_beside(cast("Path", out))
-    with working_folder(folder):
-        yield folder
-        if work is None:
-            shutil.rmtree(folder)
 
 
 def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:

@@ -44,7 +44,6 @@ from pairkit.base.system.http_server import (
 from pairkit.base.system.machine import share_memory_among_threads
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-_SCHEME = b"bearer "
 _STOP_S = 30  # seconds for running requests when the server is stopped
 R = TypeVar("R")
 
@@ -81,7 +80,7 @@ class EmbeddingServer(HttpServer):
         self._hosts = frozenset[str]()
         if is_loopback(host):
             names = ("localhost", "127.0.0.1", "[::1]", shown)
-            self._hosts = frozenset(f"{name}:{port}" for name in names)
+            self._hosts = frozenset(f"{own}:{port}" for own in names)
         self._key = None if key is None else key.encode()
         self._indexes = indexes
         self._limits = limits
@@ -89,7 +88,7 @@ class EmbeddingServer(HttpServer):
             Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
             for model in embedders
         ]
-        self._page, self._page_headers = html_page(__package__ or "")
+        self._html, self._html_headers = html_page(__package__ or "")
         self._held = 0  # bytes of bodies
         super().__init__(
             self._routes(),
@@ -110,46 +109,41 @@ class EmbeddingServer(HttpServer):
         errors = (RefusalError, RefusedError, HTTPException, Exception)
         return Starlette(
             routes=[
-                self._post("/v1/embeddings", self._embeddings),
-                self._get(
-                    "/v1/models",
-                    lambda _: {"object": "list", "data": [self._model(self.model)]},
-                ),
+                self._post("/v1/embeddings", self._embed),
+                self._get("/v1/models", self._models),
                 self._get(
                     "/v1/models/{name:path}",
-                    lambda request: self._model(request.path_params["name"]),
+                    lambda request: _json(self._model(request.path_params["name"])),
                 ),
-                self._post("/search", self._hits),
-                self._get("/search", self._served),
-                self._get("/", lambda _: self._page, is_open=True),
+                self._post("/search", self._search),
+                self._get("/search", self._describe_indexes),
+                self._get("/", self._page, is_open=True),
                 self._get("/health", self._health, is_open=True),
             ],
             exception_handlers=dict.fromkeys(errors, _refused),
         )
 
     def _get(
-        self, path: str, respond: Callable[[Request], Any], *, is_open: bool = False
+        self,
+        path: str,
+        respond: Callable[[Request], Response],
+        *,
+        is_open: bool = False,
     ) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
-            content = respond(request)
-            if isinstance(content, bytes):
-                page_type = "text/html; charset=utf-8"
-                return Response(
-                    content, headers=self._page_headers, media_type=page_type
-                )
-            return _json(msgspec.json.encode(content))
+            return respond(request)
 
         return Route(path, answer, methods=["GET"])
 
     def _post(
-        self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, bytes]]
+        self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, Response]]
     ) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request)
             async with self._body(request) as body:
                 try:
-                    return _json(await _unless_disconnected(request, respond(body)))
+                    return await _unless_disconnected(request, respond(body))
                 except (ConfigError, DataError) as error:
                     raise RefusalError(400, str(error)) from error
 
@@ -161,11 +155,10 @@ class EmbeddingServer(HttpServer):
             check_own_page(request.headers, self._hosts, is_page=is_page)
         if self._key is None or is_open:
             return
-        values = request.headers.getlist("authorization")
-        value = values[0].encode("latin-1") if len(values) == 1 else b""
-        scheme = value[: len(_SCHEME)].lower()
-        key = value[len(_SCHEME) :].strip()
-        if scheme != _SCHEME or not hmac.compare_digest(key, self._key):
+        given = request.headers.get("authorization", "").encode("latin-1")
+        scheme, _, key = given.partition(b" ")
+        is_right = hmac.compare_digest(key.strip(), self._key)
+        if scheme.lower() != b"bearer" or not is_right:
             message = "this server needs a key: Authorization: Bearer KEY"
             raise RefusalError(401, message, code="invalid_api_key")
 
@@ -190,7 +183,7 @@ class EmbeddingServer(HttpServer):
         finally:
             self._held -= held
 
-    async def _embeddings(self, body: bytes) -> bytes:
+    async def _embed(self, body: bytes) -> Response:
         request = decoded(body, EmbeddingRequest)
         if request.model is not None:
             self._model(request.model)
@@ -205,19 +198,21 @@ class EmbeddingServer(HttpServer):
             vectors = cut_to(vectors, checked_dim(request.dimensions, vectors.shape[1]))
         if not np.isfinite(vectors).all():
             raise RefusalError(500, "the model returned NaN or infinity")
-        rows = vectors.tolist()
         if request.encoding_format == "base64":
             little_endian = vectors.astype("<f4", order="C")
             rows = [base64.b64encode(row).decode() for row in little_endian]
+        else:
+            rows = vectors.tolist()
         data = [
             {"object": "embedding", "index": index, "embedding": row}
             for index, row in enumerate(rows)
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        reply = {"object": "list", "data": data, "model": self.model, "usage": usage}
-        return msgspec.json.encode(reply)
+        return _json(
+            {"object": "list", "data": data, "model": self.model, "usage": usage}
+        )
 
-    async def _hits(self, body: bytes) -> bytes:
+    async def _search(self, body: bytes) -> Response:
         request = decoded(body, SearchRequest)
         index = self._index(request.index)
         batcher = self._batchers[request.index]
@@ -234,9 +229,13 @@ class EmbeddingServer(HttpServer):
             (vector,), _ = await batcher.encode([query.text], prompt)
             query = query._replace(vector=vector)
         hits = await batcher.together(index.search_together, query)
-        return msgspec.json.encode(hits.to_dict())
+        return _json(hits.to_dict())
 
-    def _served(self, _: Request) -> dict[str, Any]:
+    def _page(self, _: Request) -> Response:
+        html_type = "text/html; charset=utf-8"
+        return Response(self._html, headers=self._html_headers, media_type=html_type)
+
+    def _describe_indexes(self, _: Request) -> Response:
         """What the page shows of each index before a search."""
         self._index(0)
         indexes = []
@@ -247,7 +246,7 @@ class EmbeddingServer(HttpServer):
             indexes.append(
                 {"model": name, "texts": len(index), "columns": index.about.text}
             )
-        return {"indexes": indexes}
+        return _json({"indexes": indexes})
 
     def _index(self, number: int) -> SearchIndex:
         if number >= len(self._indexes):
@@ -259,7 +258,11 @@ class EmbeddingServer(HttpServer):
             )
         return self._indexes[number]
 
+    def _models(self, _: Request) -> Response:
+        return _json({"object": "list", "data": [self._model(self.model)]})
+
     def _model(self, name: str) -> dict[str, Any]:
+        """A model as OpenAI's clients expect it; refuses all but the served one."""
         if name != self.model:
             message = (
                 f"no model {one_line(name, 100)!r}; this server has {self.model!r}"
@@ -267,15 +270,16 @@ class EmbeddingServer(HttpServer):
             raise RefusalError(404, message, param="model", code="model_not_found")
         return {"id": name, "object": "model", "created": 0, "owned_by": "aoe"}
 
-    def _health(self, _: Request) -> dict[str, Any]:
+    def _health(self, _: Request) -> Response:
         queue = {
             "requests": sum(batcher.requests for batcher in self._batchers),
             "texts": sum(batcher.texts for batcher in self._batchers),
         }
-        return {"status": "ok", "model": self.model, "queue": queue}
+        return _json({"status": "ok", "model": self.model, "queue": queue})
 
 
-def _json(body: bytes) -> Response:
+def _json(content: dict[str, Any]) -> Response:
+    body = msgspec.json.encode(content)
     return Response(body, media_type="application/json", headers=_HEADERS)
 
 
@@ -302,6 +306,7 @@ async def _refused(_: Request, error: Exception) -> Response:
             refusal = RefusalError(error.status, str(error))
         case HTTPException():
             refusal = RefusalError(error.status_code, error.detail)
+            refusal.headers.update(error.headers or {})
         case _:  # Starlette raises it again, so it is logged on stderr
             refusal = RefusalError(500, "internal error; see the server's log")
     headers = {**_HEADERS, **refusal.headers}

@@ -94,6 +94,7 @@ class Queries:
 
     def repositories(self, names: Sequence[str]) -> GraphQuery[nodes.RepositoryNode]:
         """Query the metadata of repositories: 4 connections each."""
+        label = _quote(self._settings.label_query)
         parts = [
             f"r{index}: {_repository(name)} {{ nameWithOwner isPrivate hasIssuesEnabled createdAt "
             "newest: issues(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
@@ -101,7 +102,7 @@ class Queries:
             "fresh: issues(first: 1, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { updatedAt } } "
             "pulls: pullRequests(first: 1, orderBy: {field: CREATED_AT, direction: DESC}) "
             "{ nodes { number } } "
-            'labels(first: 20, query: "dup") { nodes { name } } }'
+            f"labels(first: 20, query: {label}) {{ nodes {{ name }} }} }}"
             for index, name in enumerate(names)
         ]
         return GraphQuery(_query(parts), _REPOSITORY)

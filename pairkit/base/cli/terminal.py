@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from json import dumps
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 
@@ -24,7 +23,11 @@ from pairkit.base.printable import escape_surrogates, one_line, printable, witho
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 _NO_EDGE = 1 << 16  # columns
-_DASHED = re.compile(r"-(?!\w$|-[a-z-]*$)")  # an argument that looks like a flag
+# An argument that begins like a flag, but isn't one.
+_DASHED = re.compile(r"-(?!\w$|-[a-z-]*$)")
+
+Command: TypeAlias = str | Sequence[str | Path]
+"""A command line, or its words, the first two of which name the command."""
 
 
 class Ended(BaseException):
@@ -53,7 +56,7 @@ class CommandResult:
         """Lines below the tables."""
         return ()
 
-    def next_steps(self) -> Sequence[tuple[str, str | Sequence[str | Path]]]:
+    def next_steps(self) -> Sequence[tuple[str, Command]]:
         """Commands that may follow, each with its purpose."""
         return ()
 
@@ -66,6 +69,13 @@ class CommandResult:
 
 
 class _Console(Console):
+    """Prints texts as they are, in which rich would replace `[red]` and `:bug:`."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(
+            stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True
+        )
+
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(
             *(printable(part) if isinstance(part, str) else part for part in objects),
@@ -81,40 +91,37 @@ class _Console(Console):
         raise Ended(BROKEN_PIPE)
 
 
-out = _Console(highlight=False, soft_wrap=True)
-err = _Console(stderr=True, highlight=False, soft_wrap=True)
+out = _Console()
+err = _Console(stderr=True)
 
 
 def say(message: str, *, quiet: bool = False) -> None:
     """Print a message on stderr, unless `quiet`."""
     if not quiet:
-        err.print(without_keys(spoken(message)), markup=False)
+        err.print(without_keys(spoken(message)))
 
 
-def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> None:
+def next_step(why: str, command: Command, *, quiet: bool) -> None:
     """Print a next command on stderr, if its packages are installed."""
     if quiet:
         return
     if not isinstance(command, str):
         if not can_run(command):
             return
-        words = [*map(str, command)]
+        words = list(map(str, command))
+        # The first argument after the command's name may be a file.
         if _DASHED.match(" ".join(words[2:3])):
             words += ["--", words.pop(2)]
         command = shlex.join(words)
-    err.print(f"next: {why}\n  {command}", markup=False)
+    err.print(f"next: {why}\n  {command}")
 
 
 def show(
-    result: CommandResult | list[Path] | object,
-    *,
-    json: bool,
-    quiet: bool,
-    given: Mapping[str, Any] = MappingProxyType({}),
+    result: object, *, json: bool, quiet: bool, given: Mapping[str, Any] = {}
 ) -> None:
-    """Print a result of a command with the arguments `given`, or what has no parts."""
+    """Print a result of a command with the arguments `given`; of a list, a line for each item."""
     if not isinstance(result, CommandResult):
-        _print("\n".join(map(str, result)) if isinstance(result, list) else result)
+        out.print("\n".join(map(str, result)) if isinstance(result, list) else result)
         return
     for note in result.notes():
         say(note, quiet=quiet)
@@ -124,18 +131,14 @@ def show(
     for place, table in enumerate(result.tables()):
         if place:
             out.print()
-        _print(table)
+        out.print(table)
     for line in result.lines():
-        _print(line)
+        out.print(line)
     for why, step in result.next_steps():
         next_step(why, with_input_flags(step, given), quiet=quiet)
 
 
-def _print(part: object) -> None:
-    out.print(part, markup=not isinstance(part, str))
-
-
-def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
+def with_input_flags(step: Command, given: Mapping[str, Any]) -> Command:
     """A next command with the input flags of this one, if both read the same source."""
     if isinstance(step, str):
         return step
@@ -143,26 +146,37 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
     sources = data.values() if isinstance(data, Mapping) else [data]
     if set(map(str, sources)).isdisjoint(map(str, step)):
         return step
+    columns = (given.get("columns") or {}).items()
     names = ["columns", "encoding"]
     if step[0] == "pairs" or step[1] in ("train", "evaluate"):
         names += ["labels", "label_range", "bad_rows"]
+    else:
+        # It reads only the first text of each row.
+        columns = [
+            ("text", column)
+            for role, column in columns
+            if role in ("text", "text1", "anchor")
+        ]
+    values = {**given, "columns": ",".join(map("=".join, columns))}
     flags = []
     for name in names:
-        value = given.get(name)
-        if value in (None, "error"):
-            continue
-        if name == "columns" and isinstance(value, Mapping):
-            value = ",".join(f"{role}={column}" for role, column in value.items())
-        flags += [f"--{name.replace('_', '-')}", value]
+        value = values.get(name)
+        if value and value != "error":
+            flags += [f"--{name.replace('_', '-')}", value]
     return [*step, *flags]
 
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Print a JSON object on one line of stdout; numbers must be finite."""
-    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
-    sys.stdout.write(escape_surrogates(text) + "\n")
-    sys.stdout.flush()
+    # There is no stdout if the caller closed it.
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    is_unicode = "utf" in encoding.lower()
+    text = dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
+    print(escape_surrogates(text), flush=True)
+
+
+# The path can't be used, whatever it was to be used for.
+_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def run(command: Callable[[], Any]) -> None:
@@ -196,10 +210,16 @@ def _run_or_exit(command: Callable[[], Any]) -> None:
         except ImportError as error:
             raise missing(error, "this command") or error from error
     except PairkitError as error:
-        err.print(f"error: {one_line(str(error), None)}", markup=False, style="red")
+        err.print(f"error: {one_line(str(error), None)}", style="red")
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _PATH_ERRORS or error.filename is None:
+            raise
+        path = one_line(str(error.filename), 100)
+        err.print(f"error: {path}: {error.strerror}; give another path", style="red")
+        sys.exit(ConfigError.exit_code)
 
 
 def _print_last(text: str) -> None:
     with suppress(OSError, Ended):
-        err.print(text, markup=False)
+        err.print(text)

@@ -87,7 +87,9 @@ def check_own_page(
     headers: Headers, hosts: Collection[str], *, is_page: bool = False
 ) -> None:
     """Refuse requests to another host name, or from another page; links may lead to the page itself."""
-    names = [name.lower() for name in headers.getlist("host")]
+    # Clients leave out port 80.
+    hosts = {host.removesuffix(":80") for host in hosts}
+    names = [name.lower().removesuffix(":80") for name in headers.getlist("host")]
     if len(names) != 1 or names[0] not in hosts:
         raise RefusedError(421, "this server has another address")
     sites = {*headers.getlist("sec-fetch-site")}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
@@ -62,8 +63,8 @@ def contents_of(source: Source) -> str | Path | InMemory:
     """The file, folder or rows of a result; other sources as they are."""
     if isinstance(source, str | Path | PairDataset):
         return source
-    if type(source).__name__ == "Series":  # a column of polars or pandas
-        return cast("list[str]", cast("Any", source).to_list())
+    if hasattr(source, "to_frame"):  # a Series of polars or pandas
+        return cast("list[str]", _with_none(source).to_list())
     # `out` is what was written. Without it, made datasets have `pairs`, and mined rows `splits`. A `Review`
     # has a `path`.
     for name in ("out", "pairs", "splits", "path"):
@@ -97,8 +98,10 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
         raise DataError("is empty; expected at least one split", path=where)
     tables = {}
     for name, table in source.items():
-        if not isinstance(name, str) or "/" in name:  # it becomes part of a path
-            message = f"the split {name!r} has no name; expected a str such as 'train'"
+        if not isinstance(name, str) or "/" in name:
+            message = (
+                f"the split {name!r} can't be in a path; expected a str such as 'train'"
+            )
             raise DataError(message, path=where)
         tables[name] = _named_frame(table, f"{where}, {name}")
     return tables
@@ -151,15 +154,14 @@ def _to_frame(source: Any, where: str) -> pl.DataFrame:
         if isinstance(source, pl.LazyFrame):
             return source.collect()
         if hasattr(source, "with_format"):
-            return _from_hub(source)
+            return _from_hub(source, where)
         if hasattr(source, "__arrow_c_stream__"):
             return _from_arrow(source)
         if isinstance(source, Sequence) and not isinstance(source, str | bytes):
             return _from_rows(source, where)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            f"isn't a table ({one_line(str(error), 100)})", path=where
-        ) from error
+    except (PolarsError, TypeError, ValueError, OverflowError, OSError) as error:
+        message = f"isn't a table ({one_line(str(error), 100)})"
+        raise DataError(message, path=where) from error
     raise DataError(
         f"expected a path, a Hub id, a DataFrame, a Dataset, a list of dicts or texts, or a PairDataset;"
         f" found {type(source).__name__}",
@@ -167,10 +169,11 @@ def _to_frame(source: Any, where: str) -> pl.DataFrame:
     )
 
 
-def _from_hub(source: Any) -> pl.DataFrame:
+def _from_hub(source: Any, where: str) -> pl.DataFrame:
     if not hasattr(source, "__len__"):
-        raise TypeError(
-            "is streamed; load it with streaming=False, or give a list of its rows"
+        raise DataError(
+            "is streamed; load it with streaming=False, or give a list of its rows",
+            path=where,
         )
     frame: pl.DataFrame = source.with_format("polars")[:]
     return frame
@@ -182,10 +185,17 @@ def _from_arrow(source: Any) -> pl.DataFrame:
     except (TypeError, ValueError):
         if not hasattr(source, "to_dict"):
             raise
-    # A column of pandas with values of several kinds becomes texts, as in a file.
-    objects = source.astype(object).where(source.notna(), None)
-    objects.columns = [*map(str, objects.columns)]
+    # Of pandas: values of several kinds in a column become texts, and equal names differ, as in a file.
+    objects = _with_none(source)
+    objects.columns = column_names(map(str, objects.columns))
     return frame_of(objects.to_dict("records"))
+
+
+def _with_none(values: Any) -> Any:
+    """A table or column of pandas with None for missing values; one of polars as it is."""
+    if hasattr(values, "notna"):
+        return values.astype(object).where(values.notna(), None)
+    return values
 
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
@@ -193,12 +203,15 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
         raise DataError(
             "is empty; expected a dict for each row, or a text for each row", path=where
         )
-    has_texts = isinstance(rows[0], str)
+    given = (row for row in rows if row is not None)
+    has_texts = isinstance(next(given, None), str)
+    expected = (str | None) if has_texts else Mapping
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, str if has_texts else Mapping):
-            raise TypeError(
+        if not isinstance(row, expected):
+            raise DataError(
                 f"row {number} is {type(row).__name__}; expected a dict for each row, such as"
-                " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
+                " {'text1': …, 'text2': …, 'label': 1}, or a text for each row",
+                path=where,
             )
     if has_texts:
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
