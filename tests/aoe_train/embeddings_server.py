@@ -4,6 +4,7 @@ import json
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import SimpleNamespace
 
 
 def vector(text, dim=3):
@@ -21,47 +22,34 @@ def listing(texts, dim=3):
     return {"object": "list", "data": entries[::-1], "model": "m", "usage": usage}
 
 
-class Server:
-    """Its address, its requests, and a function that answers."""
-
-    def __init__(self):
-        self.answer = lambda texts, _: (200, listing(texts))
-        self.asked, self.keys = [], []
-
-    def start(self):
-        """Serve in a thread until `shutdown`."""
-        owner = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                owner.asked.append(body)
-                owner.keys.append(self.headers["authorization"])
-                status, answer = owner.answer(body["input"], len(owner.asked) - 1)
-                payload = (
-                    answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                )
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(payload)))
-                self.send_header("retry-after-ms", "1")
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *_):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        return server
-
-
 @contextmanager
 def serving():
-    """A server that runs during the block."""
-    found = Server()
-    running = found.start()
-    yield found
-    running.shutdown()
-    running.server_close()
+    """A server that runs during the block: its url, its requests, and a function that answers."""
+    found = SimpleNamespace(
+        answer=lambda texts, _: (200, listing(texts)), asked=[], keys=[]
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            found.asked.append(body)
+            found.keys.append(self.headers["authorization"])
+            status, answer = found.answer(body["input"], len(found.asked) - 1)
+            payload = (
+                answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            )
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(payload)))
+            self.send_header("retry-after-ms", "1")
+            self.end_headers()
+            self.wfile.write(payload)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found.url = f"http://127.0.0.1:{server.server_port}/v1"
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield found
+        server.shutdown()

@@ -1,18 +1,46 @@
-"""Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
+"""Static models: distilled from others, equal to sentence-transformers', and uses that need a network refused."""
 
 from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.random import default_rng
 from safetensors.numpy import save, save_file
+from scipy import sparse
 from tokenizers import Tokenizer
 
-from aoe_train import export, index, search, train
+from aoe_train import distill, export, index, search, train
+from aoe_train.exporting.static_model import (
+    fit,
+    held_out,
+    plain_tokenizer,
+    rarity,
+    token_shares,
+    written_tokens,
+)
+from tests.aoe_train.shorthand import aoe_json
 from tests.aoe_train.test_model_folder import list_modules
 from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import edit, load, sentence_transformer
-from tests.support.shorthand import approx, config_error, data_error, pair, table
+from tests.aoe_train.tiny import (
+    bytelevel,
+    card_of,
+    edit,
+    load,
+    read_json,
+    sentence_transformer,
+    wordpiece,
+    write_lines,
+)
+from tests.support.shorthand import (
+    approx,
+    config_error,
+    data_error,
+    pair,
+    parametrize,
+    table,
+)
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
@@ -142,3 +170,98 @@ def test_an_index_accepts_a_static_model(static, out):
     index(sentences(30), model=static(), out=out)
     (hit,) = search(out, sentences(30)[4], by="model", top=1)
     assert (hit.place, hit.cosine) == (4, approx(1, abs=1e-5))
+
+
+def test_token_frequencies_by_hand():
+    plain = plain_tokenizer(wordpiece())
+    shares = token_shares(plain, ["the dog the", "", "a cat"])
+    the, dog, cat, a = (plain.token_to_id(word) for word in ("the", "dog", "cat", "a"))
+    assert shares[0, the] == approx(2 / 3)
+    assert shares[0, dog] == approx(1 / 3)
+    assert shares[1].nnz == 0
+    assert shares[2, [a, cat]].toarray().ravel().tolist() == [0.5, 0.5]
+    cut = token_shares(plain, ["the dog the"], longest=1)
+    assert cut[0, the] == 1
+    assert cut.nnz == 1
+    weights = rarity(sparse.csr_matrix([[1.0, 0, 0], [0.5, 0.5, 0]]))
+    assert weights == approx([0.001 / 0.751, 0.001 / 0.251, 1])
+
+
+def test_token_texts_exclude_special_and_incomplete_ones():
+    tokenizer = wordpiece()
+    written = written_tokens(tokenizer, plain_tokenizer(tokenizer))
+    names = tokenizer.get_vocab()
+    assert written[names["dog"]] == "dog"
+    assert written[names["##b"]] == "b"
+    assert {written[number] for number in tokenizer.all_special_ids} == {""}
+    of_bytes = bytelevel()
+    texts = written_tokens(of_bytes, plain_tokenizer(of_bytes))
+    assert not any("\ufffd" in text for text in texts)
+    assert {"!", "0"} <= set(texts)
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10**6), st.integers(1, 30), st.integers(1, 12), st.floats(0.01, 3)
+)
+def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
+    random = np.random.default_rng(seed)
+    counts = random.poisson(0.7, (texts, tokens))
+    shares = (counts / np.maximum(counts.sum(1, keepdims=True), 1)).astype(np.float32)
+    wanted = random.normal(size=(texts, 3)).astype(np.float32)
+    prior = random.normal(size=(tokens, 3)).astype(np.float32)
+    meant = shares @ prior
+    scale = (meant * wanted).sum() / (meant**2).sum() if meant.any() else 0
+    dense = np.linalg.solve(
+        shares.T @ shares + ridge * np.eye(tokens),
+        shares.T @ wanted + ridge * scale * prior,
+    )
+    found = fit(sparse.csr_matrix(shares), wanted, prior, ridge)
+    assert found == approx(dense, abs=2e-2 * (1 + np.abs(dense).max()))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    return write_lines(tmp_path / "texts.txt", sentences(300))
+
+
+def test_a_loaded_model_has_no_card(bert, texts, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
+    monkeypatch.chdir(tmp_path)  # another project's folder
+    distill(texts, model=load(bert), out="static")
+    assert "license: unknown" in card_of(tmp_path / "static")
+
+
+@parametrize("dim", [None, 8])
+def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
+    done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
+    assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
+    theirs = sentence_transformer(tmp_path / "static")
+    kept = held_out(sentences(300))[0]
+    assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
+    ours, found = load(bert).encode(kept, normalize=True), theirs.encode(kept)
+    assert np.linalg.norm(found, axis=1) == approx(1, abs=1e-5)
+    record = read_json(tmp_path / "static" / "run.json")["distill"]
+    assert record["agreement"] == done.agreement
+    card = card_of(tmp_path / "static")
+    assert f"{done.agreement:.3f}" in card
+    assert ("8 principal axes" in card) == (dim == 8)
+    if dim is None:
+        assert (ours * found).sum(1).mean() == approx(done.agreement, abs=1e-5)
+        shuffled = (ours * found[::-1]).sum(1).mean()
+        assert done.agreement > shuffled + 0.1 * (1 - shuffled)
+
+
+def test_the_command_and_its_errors(bert, texts, tmp_path):
+    static = tmp_path / "static"
+    few = write_lines(tmp_path / "few.txt", sentences(50))
+    with data_error("found 50 texts; expected at least 105"):
+        distill(few, model=bert, out=static)
+    with config_error("dim=33: the model's vectors have 32 numbers"):
+        distill(texts, model=bert, out=static, dim=33)
+    found = aoe_json(f"distill {texts} -m {bert} -o {static} --json")
+    assert found["texts"] == 285
+    again = distill(texts, model=bert, out=static)
+    assert (again.texts, again.out) == (285, static)
+    with config_error("a folder, a Hub id or an Encoder"):
+        distill(texts, model=len, out=tmp_path / "other")

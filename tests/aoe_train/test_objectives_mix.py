@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from torch.autograd import grad
 from torch.testing import assert_close
 
-from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import (
     BatchTeachers,
-    angle_reference,
     as_pairs,
     cosine,
     ranking_loss,
@@ -183,28 +181,6 @@ def objective(preset, kind, **changes):
     return Objective(wanted, dim=6, kind=kind, label_range=RANGE)
 
 
-def test_loss_is_the_weighted_sum_of_parts():
-    wanted = ObjectiveSettings(
-        weights=Weights(cosent=1, in_batch=35, angle=0.5, contrastive=2),
-        tau=Taus(cosent=0.1, in_batch=0.2, angle=0.3, contrastive=0.4),
-        positive_from=3,
-    )
-    vectors, labels, texts = draw(1, "graded")
-    first, second = vectors.unbind(1)
-    expected = {
-        "cosent": ranking_loss(cosine(first, second), labels, 10.0),
-        "in_batch": contrastive_loss(first, second, texts, labels >= 3, 0.2),
-        "angle": ranking_loss(angle_reference(first, second), labels, 1 / 0.3),
-        "contrastive": contrastive_loss(first, second, texts, labels >= 3, 0.4),
-    }
-    loss = Objective(wanted, dim=6, kind="graded", label_range=RANGE)
-    parts = loss(vectors, labels, texts)
-    total = parts.pop("loss")
-    assert_close(parts, expected)
-    weights = wanted.weights.active
-    assert_close(total, sum(weights[part] * value for part, value in expected.items()))
-
-
 @table(
     """
     kind, unit
@@ -219,7 +195,6 @@ def test_margin_spans_the_label_range(kind, unit):
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(*batch)["loss"]
     assert_close(found, expected)
-    assert found > objective("cosent", kind)(*batch)["loss"]
 
 
 @parametrize("preset", PRESETS)
@@ -249,13 +224,7 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
         assert (gradient[:, 2:][lacks] == 0).all()
 
 
-def test_sbert_regression_and_classification():
-    vectors, _, texts = draw(4, "graded", rows=2)
-    regressor = objective("sbert", "graded")
-    assert not list(regressor.parameters())
-    first, second = vectors.unbind(1)
-    expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
-    assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
+def test_every_weight_of_the_classifier_is_trained():
     classifier = objective("sbert", "binary")
     assert classifier.sbert.head.weight.shape == (2, 18)
     classifier(*draw(4, "binary"))["loss"].backward()
@@ -288,16 +257,16 @@ def test_autocast_changes_nothing(preset, kind):
 
 
 def test_label_range_from_1_to_5_by_hand():
-    """A margin of 0.8 over the width 4 is 0.2 a label, and label 1 is scaled to 0."""
+    """A margin of 0.8 over the width 4 is 0.2 a label, and label 2 is scaled to 0.25."""
     how = {"dim": 2, "kind": "graded", "label_range": (1.0, 5.0)}
     cosent = Objective(only("cosent", margin=0.8), **how)
     sbert = Objective(PRESETS["sbert"], **how)
     vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
-    labels, texts = torch.tensor([5.0, 1.0]), torch.tensor([[0, 0], [0, 1]])
-    # Scores of 1 and 0 less 0.2 times the labels 5 and 1, all times 1 / tau = 20.
-    by_hand = math.log(1 + math.exp(20 * (-0.2 - 0.0)))
+    labels, texts = torch.tensor([5.0, 2.0]), torch.tensor([[0, 0], [0, 1]])
+    # Scores of 1 and 0 less 0.2 times the labels 5 and 2, all times 1 / tau = 20.
+    by_hand = math.log(1 + math.exp(20 * (-0.4 - 0.0)))
     assert cosent(vectors, labels, texts)["loss"].item() == approx(by_hand, rel=1e-4)
-    assert sbert(vectors, labels, texts)["loss"].item() == approx(0)
+    assert sbert(vectors, labels, texts)["loss"].item() == approx(0.25**2 / 2)
 
 
 def test_custom_loss_gets_zeros_for_absent_negatives():

@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 
 from aoe_train import Encoder, duplicates, open_index, search
-from tests.aoe_train.shorthand import aoe, aoe_json
 from tests.aoe_train.shorthand import index as build
-from tests.aoe_train.tiny import WORDS, read_json, save_bert
+from tests.aoe_train.tiny import WORDS, cosines_of, edit, save_bert
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -124,8 +123,8 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     assert (hit.key_column, hit.key) == (key_column, keys[-1])
     found = duplicates(out, min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
-    for table in (found.rows(), index.search_every(by="words").hits):
-        assert {*pairs(table, f"{key_column}_")} <= {(*keys,), (*keys[::-1],)}
+    for rows in (found.rows(), index.search_every(by="words").hits):
+        assert {*pairs(rows, f"{key_column}_")} <= {(*keys,), (*keys[::-1],)}
 
 
 @table(
@@ -407,6 +406,8 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             opened | {'weight': 2} | weight = 2: expected at most 1
             words_only | {'weight': 0.5, 'by': 'words'} | weight: has no effect with by = words
             opened | {'where': 'state=open'} | where = 'state=open': expected a list
+            opened | {'where': ['state']} | where='state': expected COLUMN=VALUE
+            opened | {'where': ['a=1', 'a=2']} | where='a=2': a second value of a; give one
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
             """,
         opened=opened,
@@ -428,62 +429,38 @@ def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
-def array(change):
-    """A change of a stored array."""
-
-    def changed(path):
-        whole = np.array(np.load(path))
-        path.unlink()
-        np.save(path, change(whole), allow_pickle=True)
-
-    return changed
-
-
-def manifest(**values):
-    """A change of a JSON file."""
-    return lambda path: path.write_text(json.dumps(read_json(path) | values))
-
-
-def table(change):
-    """A change of a Parquet file."""
-    return lambda path: change(pl.read_parquet(path)).write_parquet(path)
-
-
-ARRAYS = "vectors.npy probe.npy ranges.npy"
-DAMAGES = [
-    (Path.unlink, "vectors.npy rows.parquet words/words.json"),
-    (
-        lambda path: os.truncate(path, 90),
-        f"index.json rows.parquet words/indices.csc.index.npy {ARRAYS}",
+@table(
+    """
+    damage, files
+    MISSING | vectors.npy rows.parquet words/words.json
+    TRUNCATED | index.json rows.parquet words/indices.csc.index.npy vectors.npy probe.npy ranges.npy
+    WITHOUT_HASHES | rows.parquet
+    {'dim': 31} | index.json
+    {'rows': 59} | index.json
+    {'vectors': 'float32'} | index.json
+    {'texts': 59} | words/words.json
+    """,
+    MISSING=Path.unlink,
+    TRUNCATED=lambda path: os.truncate(path, 90),
+    WITHOUT_HASHES=lambda path: (
+        pl.read_parquet(path).drop("sha256").write_parquet(path)
     ),
-    (array(lambda array: array[:-1]), ARRAYS),
-    (array(lambda array: array.astype(object)), "vectors.npy"),
-    (array(lambda array: array / 1.0), "vectors.npy"),
-    (array(lambda array: array[:, :-1]), "vectors.npy probe.npy"),
-    (manifest(dim=31), "index.json"),
-    (manifest(rows=59), "index.json"),
-    (manifest(vectors="float32", kind="hnsw"), "index.json"),
-    (manifest(texts=59), "words/words.json"),
-    (table(lambda rows: rows.drop("sha256")), "rows.parquet"),
-]
-
-
-@parametrize(
-    "damage, file",
-    [(damage, file) for damage, files in DAMAGES for file in files.split()],
 )
-def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
-    copied = shutil.copytree(quantized, tmp_path / "index")
-    damage(copied / file)
-    with data_error(r"index.*: .*build the index again"):
-        search(copied, sentences(60)[7], model=bert)
-    if file == "index.json":
-        assert build(issues(), bert, copied, fresh=True).rows == 60
+def test_damaged_indexes(bert, quantized, tmp_path, damage, files):
+    for file in files.split():
+        copied = shutil.copytree(quantized, tmp_path / file / "index")
+        if callable(damage):
+            damage(copied / file)
+        else:
+            edit(copied / file, **damage)
+        with data_error(r"index.*: .*build the index again"):
+            search(copied, sentences(60)[7], model=bert)
+        if file == "index.json":
+            assert build(issues(), bert, copied, fresh=True).rows == 60
 
 
 def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
-    vectors = np.load(made / "vectors.npy")
-    cosines = vectors @ vectors.T
+    cosines = cosines_of(np.load(made / "vectors.npy"))
     least = float(np.quantile(cosines, 0.9))
     wanted = {*map(tuple, np.argwhere(np.triu(cosines, 1) >= least).tolist())}
     found = duplicates(made, min_cosine=least, neighbours=60)
@@ -492,10 +469,9 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert found.rows()["number_1"].equals(found.pairs["place1"] + 1)
     assert {*chain(*found.groups)} == {*chain(*wanted)}
     assert found.full == 0
-    degrees = (cosines >= least).sum(axis=1) - 1
+    degrees = (cosines >= least).sum(axis=1)
     nearest = duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
-    np.fill_diagonal(cosines, -1)
     assert {*pairs(nearest.pairs)} == {
         tuple(sorted((place, int(cosines[place].argmax()))))
         for place in np.flatnonzero(degrees)
@@ -511,19 +487,10 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         for row in written.to_dicts():
             assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in values("""
-            pairs.parquet | already exists
-            pairs.txt | expected a name that ends in .csv, .tsv, .jsonl, .parquet
-            """):
-        with config_error(message):
-            found.write(tmp_path / name)
 
 
 def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path):
-    vectors = np.load(made / "vectors.npy")
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -1)
-    nearest = cosines.max(axis=1)
+    nearest = cosines_of(np.load(made / "vectors.npy")).max(axis=1)
     found = duplicates(made)
     assert found.min_cosine == round(
         max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2
@@ -584,23 +551,6 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     far = duplicates(tmp_path / "one", min_cosine=1, against=tmp_path / "two")
     one, two = (np.load(tmp_path / name / "vectors.npy") for name in ("one", "two"))
     assert far.highest == approx((one @ two.T).item(), abs=1e-6)
-
-
-def test_the_three_commands(bert, tmp_path):
-    data = tmp_path / "issues.parquet"
-    out = tmp_path / "index"
-    issues().drop("labels").write_parquet(data)
-    assert aoe_json(f"index {data} -m {bert} -o {out} --json -q")["rows"] == 60
-    asked = f"search {out} 'the compiler panics' --where state=open -n 2"
-    assert "number" in aoe(asked)
-    hits = aoe_json(asked, "--json")["hits"]
-    assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
-    with config_error("a=2.*: a second value of a; give one"):
-        aoe(f"search {out} text --where a=1 --where a=2")
-    with config_error("expected COLUMN=VALUE"):
-        aoe(f"search {out} x --where state")
-    found = aoe_json(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
-    assert len(found["pairs"]) == 60 * 59 / 2
 
 
 @parametrize("quantize", ["float32", "int8"])

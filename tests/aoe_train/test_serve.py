@@ -6,9 +6,6 @@ import json
 import re
 import shutil
 import socket
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import repeat
@@ -24,7 +21,7 @@ from aoe_train import search, serve
 from pairkit.base.system.http_server import RefusedError, check_own_page
 from tests.aoe_train.shorthand import index
 from tests.aoe_train.test_search import issues, sentences
-from tests.aoe_train.tiny import Wrapped, load
+from tests.aoe_train.tiny import load
 from tests.support.shorthand import (
     config_error,
     module_fixture,
@@ -105,11 +102,6 @@ def get(server, path="", **headers):
 
 def alive(server):
     return post(server, {"input": "a dog"}).status_code == 200
-
-
-def waiting(server):
-    """The number of texts in the queue."""
-    return get(server, "/health").json()["queue"]["texts"]
 
 
 @table(
@@ -263,6 +255,7 @@ def test_invalid_options_of_serve(bert):
             {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
             {'key_env': 'KEY', 'no_key': True} | contradicts
             {'max_texts': 0} | texts
+            {'max_queue': 0} | queue
             {'host': '192.0.2.1', 'no_key': True} | can't be used
             {'index': 'nowhere'} | nowhere
             {'index': 1} | index = 1
@@ -328,91 +321,6 @@ def test_the_page_of_two_indexes(bert, tmp_path):
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
     with config_error("nothing to serve"):
         serve(port=0)
-
-
-class Held(Wrapped):
-    """A model that waits for an event."""
-
-    def __init__(self, encoder):
-        super().__init__(encoder)
-        self.begun = threading.Event()
-        self.let = threading.Event()
-        self.batches = []
-
-    def encode(self, texts, **options):
-        self.begun.set()
-        self.let.wait(60)
-        if "crash" in texts:
-            raise RuntimeError("the model failed")
-        self.batches.append(len(texts))
-        return super().encode(texts, **options)
-
-
-def test_a_full_queue_returns_429(encoder):
-    held = Held(encoder)
-    with serving(held, max_queue=4) as server, ThreadPoolExecutor(1) as pool:
-        # More than the queue; nothing waits.
-        first = pool.submit(post, server, {"input": ["a dog"] * 6})
-        held.begun.wait(60)
-        answer = post(server, {"input": "a cat"})
-        assert answer.status_code == 429
-        assert int(answer.headers["retry-after"]) >= 1
-        with raises(openai.RateLimitError):
-            embed(client(server), "a cat")
-        held.let.set()
-        assert first.result().status_code == 200
-        assert alive(server)
-
-
-def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
-    held = Held(encoder)
-    texts = sentences(8)
-    with serving(held) as server, ThreadPoolExecutor(9) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        held.begun.wait(60)
-        others = [
-            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts
-        ]
-        body = json.dumps({"input": ["a bird"] * 50}).encode()
-        with connect(server) as leaving:
-            leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
-            until(lambda: waiting(server) == 67)
-        until(lambda: waiting(server) == 17)
-        held.let.set()
-        assert {one.result().status_code for one in (first, *others)} == {200}
-        assert held.batches == [1, 16]
-        for text, one in zip(texts, others, strict=True):
-            found = one.result().json()["data"][0]["embedding"]
-            assert_allclose(found, encoder.encode(text), atol=1e-5)
-
-
-def test_a_failing_text_fails_only_its_request(encoder, capfd):
-    held = Held(encoder)
-    with serving(held) as server, ThreadPoolExecutor(3) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        held.begun.wait(60)
-        bad, good = (
-            pool.submit(post, server, {"input": text}) for text in ("crash", "a cat")
-        )
-        until(lambda: waiting(server) == 3)
-        held.let.set()
-        assert [one.result().status_code for one in (first, bad, good)] == [
-            200,
-            500,
-            200,
-        ]
-        assert bad.result().json()["error"]["type"] == "server_error"
-        assert "the model failed" not in bad.result().text
-        assert alive(server)
-    assert "the model failed" in capfd.readouterr().err
-
-
-def until(holds):
-    """Wait until a condition holds."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +22,8 @@ from hypothesis import strategies as st
 from aoe_train import EmbeddingServer
 from aoe_train.searching.serve.batching import Batcher, Limits
 from aoe_train.settings.train_settings import NamedPrompts
-from tests.aoe_train.test_serve import alive, connect, head, post, raw, until
+from tests.aoe_train.test_serve import alive, connect, get, head, post, raw
+from tests.support.shorthand import parametrize, table
 
 
 class Words:
@@ -51,6 +53,8 @@ class Held(Words):
     def encode(self, texts, prompt=None):
         self.held = texts
         assert self.let_go.wait(600)
+        if "crash" in texts:
+            raise RuntimeError("the model failed")
         return super().encode(texts, prompt)
 
 
@@ -127,7 +131,7 @@ class Panic(BaseException):
     """Like a panic of polars, it isn't an Exception."""
 
 
-@pytest.mark.parametrize("fault", [ValueError, Panic])
+@parametrize("fault", [ValueError, Panic])
 def test_waiting_calls_run_together_and_fail_separately(fault):
     model, batches = Held(), []
 
@@ -169,14 +173,33 @@ def limited(model, **limits):
     )
 
 
-def test_memory_of_requests_is_limited():
+def until(holds):
+    """Wait until a condition holds."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def waiting(server):
+    """The number of texts in the queue."""
+    return get(server, "/health").json()["queue"]["texts"]
+
+
+@table(
+    """
+    limits, texts
+    {'body_mib': 2, 'held_mib': 1} | LARGE
+    {'queue': 4} | MANY
+    """,
+    LARGE="dog " * 300_000,
+    MANY=["a dog"] * 6,
+)
+def test_memory_and_queue_are_limited(limits, texts):
     model = Held()
-    with (
-        limited(model, body_mib=2, held_mib=1) as server,
-        ThreadPoolExecutor(1) as pool,
-    ):
+    with limited(model, **limits) as server, ThreadPoolExecutor(1) as pool:
         # More than the limit; nothing waits.
-        first = pool.submit(post, server, {"input": "dog " * 300_000})
+        first = pool.submit(post, server, {"input": texts})
         until(lambda: bool(model.held))
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -184,6 +207,46 @@ def test_memory_of_requests_is_limited():
         model.let_go.set()
         assert first.result().status_code == 200
         assert alive(server)
+
+
+def test_waiting_texts_form_a_batch_without_disconnected_clients():
+    model = Held()
+    texts = [f"dog {number}" for number in range(8)]
+    with limited(model) as server, ThreadPoolExecutor(9) as pool:
+        first = pool.submit(post, server, {"input": "a dog"})
+        until(lambda: bool(model.held))
+        others = [
+            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts
+        ]
+        body = json.dumps({"input": ["a bird"] * 50}).encode()
+        with connect(server) as leaving:
+            leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
+            until(lambda: waiting(server) == 67)
+        until(lambda: waiting(server) == 17)
+        model.let_go.set()
+        assert {one.result().status_code for one in (first, *others)} == {200}
+        assert [len(batch) for _, batch in model.batches] == [1, 16]
+        for text, one in zip(texts, others, strict=True):
+            found = one.result().json()["data"][0]["embedding"]
+            assert found == Words().encode([text])[0].tolist()
+
+
+def test_a_failing_text_fails_only_its_request(capfd):
+    model = Held()
+    with limited(model) as server, ThreadPoolExecutor(3) as pool:
+        first = pool.submit(post, server, {"input": "a dog"})
+        until(lambda: bool(model.held))
+        bad, good = (
+            pool.submit(post, server, {"input": text}) for text in ("crash", "a cat")
+        )
+        until(lambda: waiting(server) == 3)
+        model.let_go.set()
+        statuses = [one.result().status_code for one in (first, bad, good)]
+        assert statuses == [200, 500, 200]
+        assert bad.result().json()["error"]["type"] == "server_error"
+        assert "the model failed" not in bad.result().text
+        assert alive(server)
+    assert "the model failed" in capfd.readouterr().err
 
 
 def test_unfinished_bodies_are_held():

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 from torch.testing import assert_close
 from transformers import (
-    AutoModel,
     DistilBertConfig,
     DistilBertModel,
     MistralConfig,
@@ -26,13 +25,13 @@ from transformers import (
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner, batches
 from aoe_train.model.encoder_settings import apply_settings
-from aoe_train.model.packing.sequences import can_pack, use_fast_layers
+from aoe_train.model.packing.sequences import can_pack
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.test_no_waiting import SIZES
-from tests.aoe_train.tiny import POOLINGS, difference, load, seeded
+from tests.aoe_train.tiny import difference, load, seeded
 from tests.support.shorthand import config_error, parametrize, raises, table
 
 # A text of three tokens, one of two.
@@ -118,19 +117,6 @@ def test_packed_equals_padded_for_each_architecture(name):
     for packed in {False, can_pack(backbone)}:
         found = TextModel(backbone, "avg", packed=packed)(*batch)
         assert_close(found, expected, atol=1e-5, rtol=0)
-
-
-@parametrize("pooling", POOLINGS)
-@parametrize("which", ["bert", "llama"])
-def test_packed_equals_padded_for_every_pooling(pooling, which, request):
-    backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).eval()
-    assert can_pack(backbone)
-    use_fast_layers(backbone)
-    batch = _batch([4, 12, 4, 6])
-    packed, padded = (
-        TextModel(backbone, pooling, packed=flag)(*batch) for flag in (True, False)
-    )
-    assert torch.allclose(packed, padded, atol=1e-5)
 
 
 @table(

@@ -18,11 +18,9 @@ from aoe_train import Encoder, evaluate, train
 from tests.aoe_train.shorthand import figures, stderr
 from tests.aoe_train.tiny import (
     WORDS,
-    card_of,
     edit,
     read_json,
     refusal,
-    same_weights,
     save_bert,
     weights,
     write_pairs,
@@ -96,8 +94,6 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
-    assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
-    assert "# m\n" in card_of(finished)
     saved = finished / "model.safetensors"
     stamp = saved.stat().st_mtime_ns
     # Settings of the log don't matter.
@@ -122,9 +118,6 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     longest = r"other settings: encoder\.max_length \(\d+ there, 16 now"
     refused(longest, backbone=tmp_path / "shorter")
     assert not finished.with_name("m.work").exists()
-    again = shutil.copytree(finished, tmp_path / "m")
-    run(data, shallow, again, seed=7, fresh=True)
-    assert not same_weights(finished, again)
 
 
 def test_best_weights_are_saved(data, shallow, out):

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from transformers import TrainerCallback
 
@@ -209,16 +210,12 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
         return subprocess.Popen(command.split(), cwd=tmp_path, env=environment)
 
     launcher = begin("stopped")
-    while (
-        len(
-            ranks := [
-                pid for pid in children_of(launcher.pid) if handles_the_signal(pid)
-            ]
-        )
-        < 2
-    ):
+    ranks = []
+    while len(ranks) < 2:
         assert launcher.poll() is None
         time.sleep(0.02)
+        children = psutil.Process(launcher.pid).children()
+        ranks = [child.pid for child in children if handles_the_signal(child.pid)]
     launcher.send_signal(signal.SIGUSR1)
     assert launcher.wait(120) != 0
     assert not [pid for pid in ranks if Path(f"/proc/{pid}").exists()]
@@ -226,13 +223,6 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     assert begin("stopped").wait(300) == 0
     assert begin("whole").wait(300) == 0
     assert same_weights(tmp_path / "whole", tmp_path / "stopped")
-
-
-def children_of(pid):
-    return [
-        int(child)
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    ]
 
 
 def handles_the_signal(pid):

@@ -61,6 +61,20 @@ class Wrapped(Encoder):
         super().__init__(real.model, real.tokenizer, real.settings)
 
 
+class Recorded(Wrapped):
+    """Records its calls, and is stopped before one of them."""
+
+    def __init__(self, folder, stop_before=None, **settings):
+        super().__init__(load(folder, **settings))
+        self.calls = []
+        self.stop_before = stop_before
+
+    def record(self, call):
+        if len(self.calls) == self.stop_before:
+            raise KeyboardInterrupt
+        self.calls.append(call)
+
+
 def sentence_transformer(folder, **options):
     """A folder as sentence-transformers loads it."""
     from sentence_transformers import SentenceTransformer
@@ -359,3 +373,10 @@ def difference(vectors, expected):
 def unit(vectors):
     """The vectors, scaled to length 1."""
     return vectors / norm(vectors, axis=1, keepdims=True)
+
+
+def cosines_of(units):
+    """The cosines of vectors of length 1; a vector's own is -1."""
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -1)
+    return cosines
