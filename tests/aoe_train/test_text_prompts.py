@@ -174,13 +174,21 @@ def test_too_long_prompt_is_refused():
     ids=["words", "one word"],
 )
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
-    read, encode = [], tokens._encode
+    read = []
+    encode_starts = tokens._encode_starts
 
-    def recorded(raw, texts):
-        read.extend(map(len, texts))
-        return encode(raw, texts)
+    class Recorder:
+        def __init__(self, raw):
+            self.raw = raw
 
-    monkeypatch.setattr(tokens, "_encode", recorded)
+        def encode_batch_fast(self, texts, **options):
+            read.extend(map(len, texts))
+            return self.raw.encode_batch_fast(texts, **options)
+
+    def recorded(raw, texts, needed):
+        return encode_starts(Recorder(raw), texts, needed)
+
+    monkeypatch.setattr(tokens, "_encode_starts", recorded)
     assert (TokenStore.build([text], wordpiece(), max_length=256).lengths <= 256).all()
     assert sum(read) < most
 

@@ -127,7 +127,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
 
 @each_line("""
     code, words, arguments
-    2 | hollow: no weights; expected model.safetensors | --model hollow
+    2 | hollow: no weights; expected *.safetensors | --model hollow
     3 | contain NaN or infinity, first | --model nan
     3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
     3 | stsb-dev.tsv | --model bert --tasks STS-B --split validation
