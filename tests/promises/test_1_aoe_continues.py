@@ -13,7 +13,7 @@ import pytest
 import aoe_train
 from tests import forked
 from tests.aoe_train import conftest
-from tests.aoe_train.tiny import write_texts
+from tests.aoe_train.tiny import write_lines, write_texts
 from tests.contract import train_command
 from tests.contract.conftest import Done
 from tests.contract.train_command import (
@@ -110,8 +110,8 @@ def test_sharded_training_equals_whole_and_resumes(folder: Path) -> None:
 @pytest.mark.slow
 def test_on_a_cluster_of_two_nodes_it_has_the_same_bytes(bert: Path, tmp_path: Path):
     """A node is killed, then the driver. Slow: a cluster takes half a minute to start."""
-    texts = write_texts(tmp_path / "in.txt")
-    texts.write_text(texts.read_text() * 200)
+    texts = tmp_path / "in.txt"
+    write_lines(texts, write_texts(texts, 90) * 200)
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     aoe_train.encode(texts, model=bert, out=whole, progress=False)
     with two_nodes() as (cluster, second):
