@@ -155,8 +155,9 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
+        current = code_hash()
         older = [
-            hour for hour, path in self.hours.items() if _code_hash(path) != code_hash()
+            hour for hour, path in self.hours.items() if _code_hash(path) != current
         ]
         if older:
             self._show.say(

@@ -83,11 +83,12 @@ def lacks_events(text: str) -> bool:
 
 def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]]:
     """The existing files of these hours, with their identities; names may have two digits of the hour."""
+    folder = folder.resolve()
     names = {path.name for path in folder.glob("*.json.gz")}
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
-            path = folder.resolve() / name
+            path = folder / name
             identity = identity_of(path) if name in names else None
             if identity:
                 files[hour] = (path, identity)

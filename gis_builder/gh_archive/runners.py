@@ -29,7 +29,6 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from gis_builder.detection.detector import code_digest
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line
 from pairkit.base.system.cluster import WorkerLost, address_of, joined, this_node
@@ -92,6 +91,9 @@ def file_named(
 
 def code_hash(settings: object = None) -> str:
     """The hash of the code and of settings in the name of a file."""
+    # Not above: it loads polars, of which a worker first limits the threads.
+    from gis_builder.detection.detector import code_digest
+
     return digest_of([code_digest(), settings])[:_DIGITS]
 
 

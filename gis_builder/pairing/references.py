@@ -120,15 +120,13 @@ def reference_spans(text: str) -> list[Span]:
     if "gh-" in text or "GH-" in text:
         spans += (match.span() for match in _SHORT.finditer(text))
     spans += _nouns(text)
-    spans.sort(key=lambda span: (span[0], -span[1]))
     merged: list[Span] = []
-    last_end = 0
-    for start, end in spans:
-        if start >= last_end:
+    for start, end in sorted(spans):
+        last_start, last_end = merged[-1] if merged else (0, 0)
+        if start < last_end:
+            merged[-1] = (last_start, max(end, last_end))
+        else:
             merged.append((start, end))
-        elif end > last_end:
-            merged[-1] = (merged[-1][0], end)
-        last_end = max(last_end, end)
     return merged
 
 

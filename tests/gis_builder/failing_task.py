@@ -1,4 +1,4 @@
-"""A task that fails; apart from the tests, because each new worker imports it."""
+"""Tasks of workers; apart from the tests, because each new worker imports them."""
 
 import errno
 import os
@@ -13,3 +13,10 @@ def attempted(log, failures, signal_number):
             os.kill(os.getpid(), signal_number)
         raise OSError(errno.EIO, "Input/output error")
     yield b"done"
+
+
+def count_threads():
+    """Write the number of threads of polars."""
+    from polars import thread_pool_size
+
+    yield b"%d" % thread_pool_size()

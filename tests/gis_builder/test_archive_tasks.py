@@ -20,7 +20,7 @@ from gis_builder.gh_archive.judge_threads import (
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
-from tests.gis_builder.failing_task import attempted
+from tests.gis_builder.failing_task import attempted, count_threads
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
 from tests.support.shorthand import data_error, parametrize
 from tests.two_nodes import two_nodes
@@ -88,6 +88,14 @@ def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path, how):
     with Pool(2) as pool, data_error(rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
         list(pool.run(given))
     assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
+
+
+def test_a_worker_has_one_thread_of_polars(tmp_path, monkeypatch):
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    out = tmp_path / "threads"
+    with Pool(2) as pool:
+        list(pool.run([FileTask((out,), count_threads, ())]))
+    assert out.read_bytes() == b"1"
 
 
 @pytest.mark.slow
