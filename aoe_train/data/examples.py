@@ -84,7 +84,7 @@ def read_examples(
     locate = partial(read.place, name)
     bad_rows = read.bad_rows
     if frame.columns[0] == "text":
-        frame, without_text = _strip_tags(frame["text"], locate, where)
+        frame, without_text = _strip_tags(frame["text"], read.origins[name], where)
         bad_rows = join_bad_rows([bad_rows, without_text])
     if bad_rows.height:
         say(f"{where}: rows left out: {format_bad_rows(bad_rows)}")
@@ -100,16 +100,15 @@ def read_examples(
 
 
 def _strip_tags(
-    html: pl.Series, locate: Callable[[int], str], where: str
+    html: pl.Series, origins: pl.DataFrame, where: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The texts without tags, and bad rows for those of tags only."""
     texts = []
     bad_rows = []
-    for place, value in enumerate(html):
+    for value, origin in zip(html, origins.iter_rows(), strict=True):
         text = without_tags(value, where)
         if is_blank(text):
-            file, _, row = locate(place).rpartition(":")
-            bad_rows.append((file, int(row), "empty_text", value, None, None))
+            bad_rows.append((*origin, "empty_text", value, None, None))
         else:
             texts.append(text)
     bad = pl.DataFrame(bad_rows, schema=BAD_ROWS, orient="row")

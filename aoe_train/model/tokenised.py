@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -52,7 +51,6 @@ _CACHE_VERSION = "7"
 _CHARACTERS = (16, 128, 1024)
 # More than the tokens of one word that was cut.
 _MIN_TOKENS = 256
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_texts(texts: Any) -> None:
@@ -229,10 +227,12 @@ def _cut_texts(
         needed = max(_MIN_TOKENS, max_length + longest_prompt)
     joined = []
     for prompt, text in zip(prompts, texts, strict=True):
-        if _SURROGATE.search(text):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
             raise DataError(
                 f"text {text[:60]!r} contains half a surrogate pair; fix or drop its rows"
-            )
+            ) from error
         joined.append(prompt.text + text)
     encodings = _encode_starts(raw, joined, needed)
     for prompt, encoding in zip(prompts, encodings, strict=True):

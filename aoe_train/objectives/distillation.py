@@ -50,8 +50,7 @@ def margin_mse_part(context: LossContext) -> Loss:
         known = scores.known.view(-1, pairs.anchors)
 
         differences = errors[0] - errors[1:]
-        counted = known[0] & known[1:]
-        return _masked_mean(differences.square(), counted)
+        return _masked_mean(differences.square(), known[1:])
 
     return loss
 

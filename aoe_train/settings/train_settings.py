@@ -11,7 +11,7 @@ model defines them, or its default prompt has words after the text; then they ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -171,7 +171,6 @@ Pooling = Literal[
 ]
 Purpose = Literal["group", "search", "match"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
-PRECISIONS = get_args(EncodingPrecision)
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 Tree = dict[str, Any]
 

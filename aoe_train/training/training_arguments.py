@@ -21,7 +21,7 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     TorchDynamoPlugin,
 )
 from torch import Tensor, nn
-from transformers import Trainer, get_scheduler
+from transformers import get_scheduler
 from transformers.integrations.integration_utils import (
     get_available_reporting_integrations,
     get_reporting_integration_callbacks,
@@ -340,6 +340,8 @@ def _rejections(option: str) -> Iterator[None]:
 
 def _make_optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
+    from transformers import Trainer  # imports datasets, which a dry run doesn't need
+
     weights = {
         name: weight
         for name, weight in model.named_parameters()
