@@ -140,7 +140,7 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
 
 
 class EncoderPool(ABC):
-    """Workers that have loaded one model; `vectors` divides the parts among them."""
+    """Workers that load the same model; `vectors` divides the parts among them."""
 
     model_info: ModelInfo
 

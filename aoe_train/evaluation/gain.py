@@ -197,6 +197,7 @@ def gain(
 def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     """The gain on all examples; None if the metric is undefined, or the labels are too uncertain."""
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
+    scores = model.scores()
     rarer = model.rarer_label() if isinstance(model, Binary) else model.n
     factor = 1.0
     share = None
@@ -210,12 +211,12 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
         ours = _with_uncertain_labels(model)
         if isinstance(ours, UncertainLabels):
             factor = reliability(ours.labels, np.ones((1, ours.n))).item()
-        if metric not in model.scores() or np.isnan(factor):
+        if metric not in scores or np.isnan(factor):
             return None
         compared = compare(ours, _with_uncertain_labels(rival), resamples)
         ahead = compared.get(metric, EVEN)
     before = rival.scores()[metric]
-    after = model.scores()[metric]
+    after = scores[metric]
     n = model.n
     level = resamples.level
     return Gain(metric, before, after, ahead, factor, n, rarer, share, level=level)

@@ -226,9 +226,9 @@ def _resampled(
         rows = min(step, resamples.number - start)
         drawn = generator.integers(n, size=(rows, n))
         cells = drawn + n * np.arange(rows)[:, None]
-        counts = np.bincount(cells.ravel(), minlength=rows * n).reshape(rows, n)
+        counts = np.bincount(cells.ravel(), minlength=rows * n).astype(float)
         for model, by_name in zip(models, blocks, strict=True):
-            for name, values in model.figures(counts.astype(float)).items():
+            for name, values in model.figures(counts.reshape(rows, n)).items():
                 by_name[name].append(values)
     return [
         {name: np.concatenate(values) for name, values in by_name.items()}

@@ -20,7 +20,7 @@ from itertools import chain, compress
 from math import isfinite
 from os.path import commonpath
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -50,9 +50,11 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.records import FILE, ROW
 from pairkit.dataset.table_files import read_parquet
-from pairkit.extracting.chunks import Chunk, split_into_chunks
-from pairkit.extracting.documents import Document
 from pairkit.extracting.html_blocks import without_tags
+
+if TYPE_CHECKING:
+    from pairkit.extracting.chunks import Chunk
+    from pairkit.extracting.documents import Document
 
 ABOUT = "index.json"
 ROWS = "rows.parquet"
@@ -363,6 +365,8 @@ def chunk_rows(
     link: str | None,
 ) -> TextRows:
     """A row for each chunk, with title, text, file, lines, anchor and url; `link` was checked."""
+    from pairkit.extracting.chunks import split_into_chunks  # imports markdown_it
+
     prompt = embedder.prompts.document
     encoder = local_encoder(embedder)
     longest = _MAX_WORDS

@@ -21,7 +21,12 @@ from aoe_train.model.quantization import (
     width_of,
 )
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
+from aoe_train.settings.train_settings import (
+    NamedPrompts,
+    Similarity,
+    named_precision,
+    written_out,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import base_name
@@ -152,7 +157,6 @@ def load_encoder(
     """An encoder for inference; if another precision is faster, that is reported."""
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.precision import slow_precision
-    from aoe_train.settings.train_settings import named_precision
 
     checked = named_precision(precision)
     encoder = Encoder.load(

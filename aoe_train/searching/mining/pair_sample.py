@@ -34,11 +34,10 @@ from pairkit import __version__
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.making.dataset_folder import (
-    shard_path,
-)
+from pairkit.dataset.making.dataset_folder import shard_path
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.records import QUERY_COLUMNS, RANK
+from pairkit.dataset.table_files import read_parquet
 from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.near_duplicates import (
     near_identical_to,
@@ -48,7 +47,6 @@ from pairkit.similarity.near_duplicates import (
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.settings.train_settings import Purpose
-    from pairkit.base.cli.progress import Listener
 
 _CONFIG = "default"
 _SPLIT = "test"
@@ -106,7 +104,7 @@ def sample_pairs(
     run = {"made_by": made_by, "settings": settings, "inputs": inputs}
     earlier = finished(out, run, fresh=fresh)
     if out is not None and earlier is not None:
-        return pl.read_parquet(out / shard_path(_CONFIG, _SPLIT)), earlier
+        return read_parquet(out / shard_path(_CONFIG, _SPLIT)), earlier
 
     known_hashes = [training_hashes(model) for model, _ in models]
     trained = [hashes for hashes in known_hashes if hashes is not None]
