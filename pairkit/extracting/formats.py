@@ -66,7 +66,7 @@ _TEXTLESS_DIRECTIVE = re.compile(
     r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
 )
 # A role, such as `:py:class:` before a backquote, and the target in its text: `the class <package.Class>`.
-_ROLE = re.compile(r":([\w:.+-]+):`")
+_ROLE = re.compile(r"(?<![\w:.+-])[\w.+-]*:([\w:.+-]+):`")
 _ROLE_TARGET = re.compile(r"(?<!\s)\s*<[^<>]*>\Z")
 _DOCUTILS_SETTINGS = {
     "_disable_config": True,
