@@ -64,7 +64,7 @@ def _review(
             )
         else:
             for name, link in server.links.items():
-                out.print(f"{name}  {link}", markup=False)
+                out.print(f"{name}  {link}")
         say(
             "each answer is saved at once; each link is for one person (Ctrl-C ends the server)",
             quiet=quiet,

@@ -33,17 +33,17 @@ _LOG = logging.getLogger(__name__)
 _CARD = "README.md"  # describes a folder of tables and isn't a document
 # Labels of questions and answers, such as "Q:", "2)", "A1." and "问："
 _ASKED = re.compile(
-    r"\A(?:(?:Q|Question|Frage|Pregunta|Domanda|问题?|問題?|質問)\s*\d*\s*[:：.)]\s*|\d{1,3}[.)]\s+)",
+    r"\A(?:(?:Q|Question|Frage|Pregunta|Domanda|问题?|問題?|質問)\s*(?:\d+\s*)?[:：.)]\s*|\d{1,3}[.)]\s+)",
     re.IGNORECASE,
 )
 _ANSWERED = re.compile(
-    r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*\d*\s*[:：.)]\s*",
+    r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*(?:\d+\s*)?[:：.)]\s*",
     re.IGNORECASE,
 )
 _MIN_DOCUMENTS = 4  # fewer have no common parts
 _MARGIN = 3  # paragraphs at the begin and at the end of a document
 _TITLE_MARKS = " |—–·:»-"
-_TITLE_PARTS = re.compile(r"\s+[|—–·:»\-]+\s+|:\s+")
+_TITLE_PARTS = re.compile(r"(?<!\s)\s+[|—–·:»\-]+\s+|:\s+")
 
 
 @dataclass(frozen=True, slots=True)

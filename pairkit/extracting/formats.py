@@ -43,11 +43,11 @@ _TAB = re.compile(r'^( *)===[+!]? (?=")', re.MULTILINE)
 # Calls of MkDocs, Hugo and Jekyll that insert something, such as `{{< toc >}}` and `{% include x %}`.
 _CALL = re.compile(r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\*[^{}]*\*\}|\[TOC\]")
 # Attributes at the end of a heading: `{#name .class}`.
-_ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.]([^{}]*)\}\s*\Z")
+_ATTRIBUTES = re.compile(r"(?<!\s)\s*\{:?\s*[#.]([^{}]*)\}\s*\Z")
 _ANCHOR_NAME = re.compile(r"#([\w-]+)")
 _INLINE_TAG = re.compile(r"</?([a-zA-Z][\w:-]*)")
 # The kind and the title of a box: `warning Mind the gap`, `{note} Title`, `tip[Title]` or `details | Title`.
-_BOX = re.compile(r"\s*[\w{}-]+\s*[|\[]?\s*(.*?)\]?\s*\Z")
+_BOX = re.compile(r"\s*[\w{}-]+\s*[|\[]?\s*(.*?)\]?\Z")
 
 _MARKDOWN = (
     MarkdownIt("commonmark", {"breaks": True})
@@ -58,7 +58,7 @@ _MARKDOWN = (
     .use(container_plugin, "block", marker="/", validate=lambda *_: True)
 )
 
-_DIRECTIVE = re.compile(r"^\s*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[^\S\n]*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
 _CODE_DIRECTIVE = re.compile(
     r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*"
 )
@@ -66,8 +66,8 @@ _TEXTLESS_DIRECTIVE = re.compile(
     r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
 )
 # A role, such as `:py:class:` before a backquote, and the target in its text: `the class <package.Class>`.
-_ROLE = re.compile(r":([\w:.+-]+):`")
-_ROLE_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+_ROLE = re.compile(r"(?<![\w:.+-])[\w.+-]*:([\w:.+-]+):`")
+_ROLE_TARGET = re.compile(r"(?<!\s)\s*<[^<>]*>\Z")
 _DOCUTILS_SETTINGS = {
     "_disable_config": True,
     "doctitle_xform": False,
@@ -133,7 +133,7 @@ def _marked(tokens: Sequence[Token], first: int) -> Iterator[Token]:
             token.attrJoin("class", line)
         yield token
         if token.type in ("container_box_open", "container_block_open"):
-            box = _BOX.match(token.info)
+            box = _BOX.match(token.info.rstrip())
             title = escape(box[1]) if box else ""
             yield Token("html_block", "", 0, content=f"<p>{title}</p>")
 

@@ -329,6 +329,8 @@ HOSTILE_HTML = ["<", "<!--", "<!", "</", "<p>", "<script>", "<title>", "<nav>", 
         ),
         (read_html, ("<article><p>x</p>",), 24_000),
         (read_markdown, (" ", "---\ntitle:", "\n---\n# A\n"), 400_000),
+        (read_markdown, (" ", "# a", "b"), 64_000),
+        (read_markdown, (" ", "::: a b", "c"), 64_000),
     ],
 )
 def test_hostile_documents_take_linear_time(parse, text, size):

@@ -78,7 +78,7 @@ def application(name: str, purpose: str) -> Typer:
 
     def show_version(requested: bool) -> None:
         if requested:
-            out.print(f"{name} (aoe-toolkit {__version__})", markup=False)
+            out.print(f"{name} (aoe-toolkit {__version__})")
             raise Exit
 
     version_flag = typer.Option(

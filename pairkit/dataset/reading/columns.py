@@ -78,11 +78,9 @@ _MAX_ROWS = 1000  # of a table that are looked at
 _MAX_CHARS = 1000  # of a value that are looked at
 _MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
 _NO_TEXT = re.compile(
-    r"\s*(?:"
     r"\S+://\S*"  # an address
     r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
     r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
-    r")\s*"
 )
 
 
@@ -408,7 +406,7 @@ def _text_length(value: object) -> int:
         return 0
     start = value[:_MAX_CHARS]
     letters = sum(map(str.isalpha, start))
-    if 3 * letters <= len(start) or _NO_TEXT.fullmatch(start):
+    if 3 * letters <= len(start) or _NO_TEXT.fullmatch(start.strip()):
         return 0
     return len(value)
 

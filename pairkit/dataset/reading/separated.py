@@ -31,9 +31,8 @@ from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR_HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-_BLANK_ENDS = re.compile(
-    r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$"
-)
+_BLANK = r"[\s\ufeff\u200b-\u200f\u2060]"
+_BLANK_ENDS = re.compile(rf"^{_BLANK}+|(?<!{_BLANK}){_BLANK}+$")
 _BLOCK = 8192  # rows that are held as Python objects
 _MANY_COLUMNS = 1_000
 

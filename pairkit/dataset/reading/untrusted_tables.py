@@ -213,11 +213,6 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
     return zigzag >> 1
 
 
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
-
-
 def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
     """A sheet of a spreadsheet; the first one unless named."""
     import polars as pl
