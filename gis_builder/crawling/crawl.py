@@ -48,6 +48,7 @@ _CONTENT_SETTINGS = {
     "title_words",
     "body_phrases",
     "max_phrase_share",
+    "label_query",
 }
 
 # Measured on issues 1 to 30,664 of rust-lang/rust with the default phrases, see benchmarks/README.md.

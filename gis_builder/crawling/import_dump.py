@@ -158,10 +158,14 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 stated = row.value.get("comments") if row.value else None
                 tracker.stated[issue.number] = stated if isinstance(stated, int) else 0
                 if issue.is_pull and not tracker.info.private:
-                    times = (issue.created_at, issue.updated_at)
-                    page.issues.append(
-                        pull_request(issue.ref, issue.title, issue.state, *times)
+                    pull = pull_request(
+                        issue.ref,
+                        issue.title,
+                        issue.state,
+                        issue.created_at,
+                        issue.updated_at,
                     )
+                    page.issues.append(pull)
                 elif not issue.is_pull and tracker.has_issues:
                     events = () if has_events else closing_events(issue)
                     page.threads.append(Thread(issue, events=events))

@@ -53,11 +53,11 @@ _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
 # A number that is all of a text ("12", "see 12", "ticket 12 (same customer)"), or has a mark ("#12").
 _NUMBER = re.compile(
-    r"^(?:[^\W\d]+[.:]?\s+){0,4}(?:(?:bug|issue|ticket|case|incident|request|gh|no|nr)[-_.:]?)?\s*#?\s*"
+    r"^(?:[^\W\d]+[.:]?\s++){0,4}(?:(?:bug|issue|ticket|case|incident|request|gh|no|nr)[-_.:]?)?\s*+#?\s*+"
     r"(\d{1,9})(?:\.0)?(?=$|\s*[(\[])|(?<![A-Za-z0-9_/])#(\d{1,9})(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"[-_#]*0*(\d+)")
+_DIGITS = re.compile(r"(?<![-_#])[-_#]*0*(\d+)")
 
 # Of cells of links
 _ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
@@ -68,7 +68,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
 _HEADING = re.compile(r"(?m)[:：]\s*$")
 # Signs that become blanks, as in "has_duplicate: #1".
-_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")
+_SPACED = re.compile(
+    r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|(?<![\s:：])[\s:：]+(?=#1)"
+)
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
 _TICKET = IssueRef("a/b", 9_999_999)

@@ -198,6 +198,10 @@ class SavedDump(Dump):
         """The files with other content, such as the labels of a backup; see `_is_known`."""
         return tuple(path for path, is_known in self._is_known.items() if not is_known)
 
+    def missing(self) -> Iterator[Row[MissingObject]]:
+        """Yield nothing: these layouts don't have deleted issues, so no file is parsed again."""
+        return iter(())
+
     @cached_property
     def _is_known(self) -> dict[Path, bool]:
         """Whether each file has a known layout. If none has, all are read, to report what is wrong."""

@@ -3,12 +3,17 @@
 `benchmarks/hostile_texts.py` finds such units; these once took from ten seconds to hours.
 """
 
+from pathlib import Path
+
+from gis_builder.crawling.ticket_index import Place, TicketIndex
+from gis_builder.trackers.ticket_files import Link, Ticket
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import parametrize, table
 
 from .detect_threads import DUPLICATE, decided, event, explained, ref, said
 
 MAX_CHARACTERS = 4_000_000  # of a thread that is read
+NUMBERS = [f"#{number}" for number in range(1, 501)]
 
 
 @table(r"""
@@ -35,6 +40,20 @@ def test_hostile_comments(before, unit):
     assert_linear(lambda text: decided(said("mia", text)), repeated(unit, before))
 
 
+@table(r"""
+    before, unit
+    see | " "
+    x | -
+""")
+def test_hostile_cells_of_links(before, unit):
+    def resolved(cell):
+        index = TicketIndex({})
+        index.add(Ticket("2", (Link("2", cell),)), "a/b", Place(Path(), 0))
+        index.resolve()
+
+    assert_linear(resolved, repeated(unit, before, "x"), 16_000)
+
+
 def test_many_events():
     def reopened(size):
         events = [
@@ -48,33 +67,22 @@ def test_many_events():
 
 
 def test_a_long_list_of_references():
-    many = ", ".join(f"#{number}" for number in range(1, 41))
-    verdict = decided(said("mia", f"Duplicate of {many}."))
+    verdict = decided(said("mia", f"Duplicate of {', '.join(NUMBERS[:40])}."))
     assert verdict.targets == tuple(ref(number) for number in range(1, 41))
 
 
 @parametrize(
-    "parts, reason",
+    "text, reason",
     [
-        (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
-        (
-            said(
-                "bob",
-                "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".",
-                2,
-            ),
-            None,
-        ),
-        (
-            said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2),
-            "too_many_claims",
-        ),
-        (said("bob", "dup of #1 " + "x" * MAX_CHARACTERS, 2), "too_much_text"),
+        ("dup of #1, " * 5_000, "too_many_claims"),
+        (f"Duplicate of {', '.join(NUMBERS[:489])}.", None),
+        (f"Duplicate of {', '.join(NUMBERS)}", "too_many_claims"),
+        ("dup of #1 " + "x" * MAX_CHARACTERS, "too_much_text"),
     ],
     ids=["claims", "within", "references", "text"],
 )
-def test_limits_of_a_thread(parts, reason):
-    hostile = parts, said("mia", "Closing as a dup of #7.")
+def test_limits_of_a_thread(text, reason):
+    hostile = said("bob", text, 2), said("mia", "Closing as a dup of #7.")
     verdict = decided(*hostile)
     if reason is None:
         assert verdict.outcome is DUPLICATE

@@ -168,8 +168,9 @@ def test_a_crawl_keeps_its_settings(tmp_path):
         requests = server.stats.requests
         with config_error("setting of server"):
             crawl(api_url="http://other.example", settings={"crawl.plain_http": True})
-        with config_error("setting of phrases"):
-            crawl(settings={"crawl.phrases": ("dup",)})
+        for key, value in ("phrases", ("dup",)), ("label_query", "double"):
+            with config_error(f"setting of {key}"):
+                crawl(settings={f"crawl.{key}": value})
         with config_error("contains a crawl; choose another work"):
             imported(SAMPLE, tmp_path)
         assert server.stats.requests == requests

@@ -223,10 +223,10 @@ class Crawl:
 
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
-        seconds = self.settings.secondary_wait_s * 2.0 ** (waits - 1)
+        settings = self.settings
+        seconds = settings.secondary_wait_s * 2.0 ** (waits - 1)
         if answer.wait_s is not None:
             seconds = answer.wait_s if waits == 1 else max(answer.wait_s, seconds)
-        settings = self.settings
         if waits > settings.attempts or seconds > settings.max_wait_s:
             raise RateLimited(
                 f"still rate-limited ({answer.message}) after {waits - 1} waits, for {seconds:.0f} s more; run the"
@@ -295,8 +295,8 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
     try:
         for alias, part in answer.data.items():
             if alias == "rateLimit":
-                rate = decode(part, _RATE)
-                cost = rate.cost if rate else 1
+                if rate := decode(part, _RATE):
+                    cost = rate.cost
             else:
                 is_null = bytes(part) == b"null"
                 data[alias] = None if is_null else decode(part, query.answer)

@@ -107,9 +107,9 @@ class GitHub(AbstractContextManager["GitHub"]):
             row = self._store.row(ref.repo)
             if not may_be_repository(ref.repo):
                 page.missing[ref] = (Absence.NO_REPOSITORY, RepoOutcome.NOT_FOUND.value)
-            elif row is not None and row.is_crawlable:
+            elif row and row.is_crawlable:
                 accessible.append(ref)
-            elif row is not None and row.outcome is not RepoOutcome.FAILED:
+            elif row and row.outcome is not RepoOutcome.FAILED:
                 page.missing[ref] = (Absence.NO_REPOSITORY, row.outcome.value)
         self._store.save(page)
         return accessible

@@ -308,8 +308,9 @@ def parse_pull(node: FoundPull) -> Issue:
     ref = ref_of(node)
     with well_formed(str(ref)):
         state = "closed" if node.closed else "open"
-        times = (stamp(node.created_at), stamp(node.updated_at))
-        return pull_request(ref, node.title, state, *times)
+        return pull_request(
+            ref, node.title, state, stamp(node.created_at), stamp(node.updated_at)
+        )
 
 
 def ref_of(node: IssueNode | FoundPull | Target) -> IssueRef:

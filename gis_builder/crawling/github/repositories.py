@@ -183,9 +183,12 @@ def _begin_update(crawl: Crawl, row: RepoRow) -> tuple[RepoRow, CrawlTask]:
     page = Page()
     if now.full_name != row.full_name:
         page.renamed.append((row.full_name, now.full_name))
-        detail = f"now {now.full_name}"
-        outcome = RepoOutcome.RENAMED
-        row = replace(row, full_name=now.full_name, outcome=outcome, detail=detail)
+        row = replace(
+            row,
+            full_name=now.full_name,
+            outcome=RepoOutcome.RENAMED,
+            detail=f"now {now.full_name}",
+        )
     changing = ("as_of", "max_number", "issue_count", "newest_at", "labels")
     state = {
         "got": 0,
