@@ -15,8 +15,9 @@ from pairkit.base.printable import normalize
 from pairkit.similarity import terms
 
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
+# The last lookbehind keeps a long run from being tried from each of its characters.
 STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])"
+    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])(?<![！？]{2})"
     r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
     r"|[。！？](?![\"”’」』)])"
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +13,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import batched
 from pairkit.base.system.text_lines import read_text_lines
 from pairkit.dataset.reading.tables import is_table, read_table
 
@@ -64,8 +64,7 @@ def tokenize_corpus(
     used = 0
     empty = 0
     cut = 0
-    remaining = iter(texts)
-    while batch := list(islice(remaining, _BATCH)):
+    for batch in batched(texts, _BATCH):
         for ids in tokenizer(batch, verbose=False)["input_ids"]:
             if ids:
                 used += 1

@@ -307,6 +307,14 @@ def test_a_run_of_emoji_within_a_sentence_takes_linear_time():
     )
 
 
+def test_a_run_of_wide_stops_before_a_letter_takes_linear_time():
+    assert_linear(
+        lambda raw: parse_answer(raw, text=TEXT, size=3),
+        repeated("！", "Same ", "x"),
+        24_000,
+    )
+
+
 @parametrize("name", ADVERSARIES)
 def test_hostile_answers_take_linear_time(name):
     def parse(answer):

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from llm_labeler.clients.llms import Provider
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.tagged_sentence import word_set
-from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
+from llm_labeler.records import Ask, LlmReply, Prices, TokenUsage
 from llm_labeler.settings.llms import LlmSettings
 from pairkit.similarity.terms import terms
 
@@ -65,7 +65,6 @@ class WordnetProvider(Provider):
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
         await asyncio.sleep(0)  # let other tasks run
-        polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"
-        sentences = candidates(ask.text, polarity, ask.size)
+        sentences = candidates(ask.text, ask.key.polarity, ask.size)
         lines = [f"{number}. {line}" for number, line in enumerate(sentences, 1)]
         return LlmReply("\n".join(lines), "stop", TokenUsage(0, 0), self.model)
