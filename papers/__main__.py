@@ -74,7 +74,7 @@ def convert(
 
     model = run(checkpoint, vocab, out, heads=heads, cased=cased)
     parameters = sum(weight.numel() for weight in model.parameters())
-    stdout.print(f"{out}: {parameters:,} parameters", markup=False)
+    stdout.print(f"{out}: {parameters:,} parameters")
     _suggest_training(out, quiet=quiet)
 
 
@@ -282,7 +282,7 @@ def figures(
         )
         return
     for name in record["files"]:
-        stdout.print(str(out / name), markup=False)
+        stdout.print(str(out / name))
 
 
 @app.command(
@@ -347,7 +347,7 @@ def pretrain(
     if json:
         print_json(result)
         return
-    stdout.print(str(out), markup=False)
+    stdout.print(str(out))
     say(
         f"loss: {result['loss_first']:.3f} at the start, {result['loss_last']:.3f} at the end",
         quiet=quiet,
@@ -502,10 +502,7 @@ def reproduce(
         runs, skipped = plan_runs(loaded, options)
         for each in runs:
             settings = each.settings if each.train else "not trained"
-            stdout.print(
-                f"{each.row}, seed {each.seed}: {each.backbone}, {settings}",
-                markup=False,
-            )
+            stdout.print(f"{each.row}, seed {each.seed}: {each.backbone}, {settings}")
         for row, reason in skipped.items():
             say(f"skipped {row}: {reason}")
         return

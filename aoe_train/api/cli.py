@@ -77,7 +77,7 @@ def _evaluate(
         for table in result.tables(subsets=subsets):
             stdout.print(table)
         for verdict in result.verdicts():
-            stdout.print(verdict, markup=False)
+            stdout.print(verdict)
     if out is not None:
         write_json(Path(out), result.to_dict())
     if markdown is not None:
@@ -171,7 +171,7 @@ def _serve(
         if json:
             print_json({"url": server.url, "model": server.model})
         else:
-            stdout.print(server.url, markup=False)
+            stdout.print(server.url)
             say(
                 f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)",
                 quiet=quiet,

@@ -1,4 +1,4 @@
-"""Promise 6: an option has the same name, text and default in Python, in help and on the pages."""
+"""An option has the same name, text and default in Python, in help and on the pages."""
 
 from __future__ import annotations
 

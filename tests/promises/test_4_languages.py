@@ -1,4 +1,4 @@
-"""Promise 8: scripts without blanks between words neither leak nor lose texts as too short."""
+"""Promise 4: scripts without blanks between words neither leak nor lose texts as too short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promise 7: each printed next step runs: it is built from the state of the run that printed it."""
+"""Promise 6: each printed next step runs: it is built from the state of the run that printed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promise 7: messages name an option once, by its flag, which readers in Python get as a keyword argument."""
+"""Messages name an option once, by its flag, which readers in Python get as a keyword argument."""
 
 from __future__ import annotations
 
