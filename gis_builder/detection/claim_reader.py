@@ -64,7 +64,8 @@ _FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
 # The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
-DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
+# Languages with one word for "no" and "not" have a comma or the end after a "no".
+DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO | NOT (?:COMMA | $)")
 # Finds "no need to keep this open".
 _NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
 _REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")

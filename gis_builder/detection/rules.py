@@ -83,6 +83,9 @@ _DUPLICATES = _rules(r"""
         TARGETS [IS ALSO MAYBE] ARTICLE? [FILLER MAYBE]? (?P<marker>DUPLICATE) OF THIS (?=.{0,24} CLOSE
         [FILLER ARTICLE ALSO]{0,2} THIS)
     # Another issue is said to be a duplicate.
+    #1 and #2 are dups of #3.
+        (?<!THIS AND)(?<!THIS ARTICLE AND) SUBJECT IS [FILLER ARTICLE ALSO WORD]{0,2} (?P<marker>DUPLICATES)
+        OF TARGETS
     #1 duplicates this.
         SUBJECT [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED QUESTION IF NOT]{0,5}? (?P<marker>DUPLICATES)
         (?P<reversed>THIS)
@@ -112,6 +115,11 @@ _DUPLICATES = _rules(r"""
         REFERENCE RELATED DIFFERENT QUESTION]{0,9}? TARGETS
     They are dups; close the duplicate of this.
         (?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER]? (?P<reversed>THIS)
+    This and #1 are dups of #2.
+        (?: ^ | (?:REFERENCE AND | ^ | (?<!REFERENCE) COMMA) THIS ARTICLE? (?:AND REFERENCE)? [IS FILLER ARTICLE
+        ALSO WORD]{1,3}) (?P<marker>DUPLICATES) OF TARGETS
+    A dup of: [opens_list]
+        (?P<marker>DUPLICATE) OF COMMA{1,2} $
     A dup of that one. [points_back]
         (?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE
     A dup of, or at least related to, #1.
@@ -247,6 +255,13 @@ _ANY_ORDER = r"""
     #1: the same problem
         TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
 """
+_REVERSED = _rules(r"""
+    #1 is a dup of this.
+        SUBJECT [^REFERENCE COMMA DUPLICATE]{0,2} IS [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
+        [OF ARTICLE ISSUE FILLER]{0,2} (?P<reversed>THIS)
+    #1 is this a dup.
+        SUBJECT IS (?P<reversed>THIS) [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
+""")
 _ALONE = {
     ClaimKind.DUPLICATE: _rules(r"""
     Duplicate.
@@ -267,7 +282,8 @@ _ALONE = {
 
 def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
     table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
-    return [*_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
+    reversed_order = _REVERSED if kind is ClaimKind.DUPLICATE else ()
+    return [*reversed_order, *_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
 
 
 # The codes of the words that make a claim in a language other than English.
