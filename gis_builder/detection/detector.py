@@ -114,12 +114,17 @@ def parse_issue(name: str) -> IssueRef:
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> Explanation:
     """Explain the verdict on one thread."""
-    thread = store.thread(parse_issue(name))
+    ref = parse_issue(name)
+    thread = store.thread(ref)
     if thread is None or thread.issue.is_pull:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
     detector = Detector(store, settings)
-    rules = detector.rules(thread.issue.repo)
-    return explained(github_links(thread, store.site), detector.kind_of, rules)
+    return explained(
+        github_links(thread, store.site),
+        detector.kind_of,
+        detector.rules(thread.issue.repo),
+        is_complete=store.is_complete(ref),
+    )
 
 
 class Detector:

@@ -156,8 +156,9 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
         ends: list[int] = []
         for marker in find_markers(codes, is_foreign=True):
             is_alone = marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes
-            if marker.targets or is_alone:
-                ends += (marker.start, marker.end, *(marker.targets or ()))
+            named = (*(marker.targets or ()), *(marker.subject or ()))
+            if named or is_alone:
+                ends += (marker.start, marker.end, *named)
         if not ends:
             continue
         # From the comma before to the comma behind, or all if it says that the issue is closed.
