@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -228,11 +229,12 @@ class TextSettings(Settings):
 
 
 def _relations(value: object) -> object:
-    if not isinstance(value, str):
+    """Always in one order, so that the same choice is the same setting."""
+    if isinstance(value, str):
+        value = Relation if value.strip() == "all" else between_commas(value)
+    if not isinstance(value, Iterable):
         return value
-    if value.strip() == "all":
-        return tuple(Relation)
-    names = between_commas(value)
+    names = list(value)
     if unknown := [name for name in names if name not in tuple(Relation)]:
         raise ValueError(
             f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}"
