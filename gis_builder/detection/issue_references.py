@@ -54,16 +54,19 @@ _LANDED_AFTER = re.compile(
 _PLAIN_WORDS = "issue issues bug bugs ticket pr pull no nr gh of see fixes"
 _PLAIN_PREFIX = frozenset(_PLAIN_WORDS.split())
 # Each begins with a literal character, which the regex engine finds fast.
-_SIGNS = (
-    re.compile(r"#\d"),
-    re.compile(r"/issues/\d"),
-    re.compile(r"/pull/\d"),
-    re.compile(r"gh-\d"),
-    re.compile(r"issues? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"bugs? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"tickets? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"dup\w{0,12} +(?:of|to) +\d"),
-)
+_SIGNS = [
+    re.compile(rf"{sign}\d")
+    for sign in (
+        "#",
+        "/issues/",
+        "/pull/",
+        "gh-",
+        r"issues? +(?:n\S{0,8} *)?",
+        r"bugs? +(?:n\S{0,8} *)?",
+        r"tickets? +(?:n\S{0,8} *)?",
+        r"dup\w{0,12} +(?:of|to) +",
+    )
+]
 # A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
 _POINTING_LABEL = re.compile(
     r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"

@@ -255,13 +255,15 @@ _ANY_ORDER = r"""
     #1: the same problem
         TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
 """
-_REVERSED = _rules(r"""
+_REVERSED = {
+    ClaimKind.DUPLICATE: _rules(r"""
     #1 is a dup of this.
         SUBJECT [^REFERENCE COMMA DUPLICATE]{0,2} IS [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
         [OF ARTICLE ISSUE FILLER]{0,2} (?P<reversed>THIS)
     #1 is this a dup.
         SUBJECT IS (?P<reversed>THIS) [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
 """)
+}
 _ALONE = {
     ClaimKind.DUPLICATE: _rules(r"""
     Duplicate.
@@ -282,8 +284,8 @@ _ALONE = {
 
 def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
     table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
-    reversed_order = _REVERSED if kind is ClaimKind.DUPLICATE else ()
-    return [*reversed_order, *_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
+    first = _REVERSED.get(kind, ())
+    return [*first, *_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
 
 
 # The codes of the words that make a claim in a language other than English.

@@ -28,28 +28,29 @@ SPLITS = ("train", "validation", "test")
 
 # Phrases that are searched in the comments of closed issues, chosen on rust-lang/rust by the number of
 # duplicates per fetched thread (benchmarks/README.md). GitHub's search matches whole words. "duplicate of" is
-# for repositories where "duplicate" is skipped because a template contains it.
-PHRASES = (
-    "duplicate", "duplicate of", "duplicates", "duplicated", "dup", "dups", "dupe", "dupes", "in favor of",
-    "in favour of", "same as", "same issue", "same bug", "same problem", "same thing", "subsume", "subsumes",
-    "subsumed", "superseded", "superceded", "superseeded", "supersedes", "replaced by", "replaced with",
-    "covered by", "covers this", "instance of", "subset of", "special case of", "tracked in", "tracked by",
-    "tracked on", "track this", "tracking issue", "tracking this", "identical to", "exactly the same",
-    "folded into", "folding this", "merged into", "moving this", "over to", "continued in",
-    "already reported", "already filed", "already open", "already tracked", "already an issue",
-    "already a bug", "already been filed", "existing issue", "existing bug", "existing discussion",
-    "another issue", "open bug", "known bug", "known issue", "filed as", "filed this already", "reported as",
-    "already noted", "opened twice", "double post", "double filing", "subissue", "sub issue", "subbug",
-    "sub bug", "subsection of", "just part of", "this is part of", "more general", "covers the",
-    "replacing with", "rolling this", "closing for", "close this as", "discuss further", "this is basically",
-    "this is essentially", "looks like this is", "oh this is", "whoops this is", "really is", "exactly like",
-    "almost the same", "better description", "replace this", "replaces this", "to cover this",
-    "this is covered", "about this already", "there is already", "reported this as", "known problem",
-    "reposted", "is tracking", "tracked at", "falls under", "falling under",
-    # Misspellings and other languages
-    "duplcate", "dupilcate", "duplciate", "dulpicate", "duplicat", "dublicate", "duplikat", "doppelt",
-    "doublon", "duplicado", "duplicada", "duplicato", "дубликат", "重复", "重複", "중복",
-)  # fmt: skip
+# for repositories where "duplicate" is skipped because a template contains it. The last are misspellings and
+# in other languages.
+PHRASES = tuple(
+    between_commas("""
+    duplicate, duplicate of, duplicates, duplicated, dup, dups, dupe, dupes, in favor of, in favour of,
+    same as, same issue, same bug, same problem, same thing, subsume, subsumes, subsumed, superseded,
+    superceded, superseeded, supersedes, replaced by, replaced with, covered by, covers this,
+    instance of, subset of, special case of, tracked in, tracked by, tracked on, track this,
+    tracking issue, tracking this, identical to, exactly the same, folded into, folding this,
+    merged into, moving this, over to, continued in, already reported, already filed, already open,
+    already tracked, already an issue, already a bug, already been filed, existing issue, existing bug,
+    existing discussion, another issue, open bug, known bug, known issue, filed as, filed this already,
+    reported as, already noted, opened twice, double post, double filing, subissue, sub issue, subbug,
+    sub bug, subsection of, just part of, this is part of, more general, covers the, replacing with,
+    rolling this, closing for, close this as, discuss further, this is basically, this is essentially,
+    looks like this is, oh this is, whoops this is, really is, exactly like, almost the same,
+    better description, replace this, replaces this, to cover this, this is covered, about this already,
+    there is already, reported this as, known problem, reposted, is tracking, tracked at, falls under,
+    falling under,
+    duplcate, dupilcate, duplciate, dulpicate, duplicat, dublicate, duplikat, doppelt, doublon,
+    duplicado, duplicada, duplicato, дубликат, 重复, 重複, 중복
+""")
+)
 TITLE_WORDS = ("duplicate", "dup", "dupe")
 
 # Phrases that are searched in bodies. They are longer, because issue templates mention duplicates.

@@ -408,40 +408,42 @@ def test_the_dataset_has_words_and_code_without_markup(tmp_path):
 
 
 UNITS = [
-    "{quote}a",
-    "{quote",
-    "{code}\n",
-    "{code:a",
+    *text_lines(r"""
+    {quote}a
+    {quote
+    {code}\n
+    {code:a
+    bq. x\n
+    bc. x\n\n
+    {panel:title=
+    [quote]
+    [quote][/quote]
+    [code]x
+    [url=https://x.y/
+    [b]x[/
+    {{{\n
+    {{{#!div\n
+    <a href='http://x'>a
+    <pre>
+    <blockquote>
+    <blockquote></blockquote>
+    <img alt="a
+    [a|http://x
+    [^a
+    !a
+    "a":http://
+    {{a
+    comment:1:
+    {html}<p>
+"""),
     "{noformat}x ",
-    "bq. x\n",
-    "bc. x\n\n",
-    "{panel:title=",
-    "[quote]",
-    "[quote][/quote]",
-    "[code]x",
-    "[url=https://x.y/",
-    "[b]x[/",
-    "{{{\n",
-    "{{{#!div\n",
-    "<a href='http://x'>a",
     "<a href ",
-    "<pre>",
-    "<blockquote>",
-    "<blockquote></blockquote>",
-    '<img alt="a',
-    "[a|http://x",
-    "[^a",
-    "!a",
     "-a b- ",
     " -a",
-    '"a":http://',
     "@a ",
     "= a ",
     "=" + " " * 200,
     "<a " + "href=http://" * 110 + "x" * 1500,
-    "{{a",
-    "comment:1:",
-    "{html}<p>",
 ]
 
 

@@ -53,14 +53,16 @@ def test_references_are_removed(text, left):
 @parametrize(
     "text",
     [
-        "color: #123456",
-        '"#123456"',
-        "C#7 and F#4",
-        "&#39;",
-        "{:#10} {:#010x}",
-        "r#1 a_#1",
-        "#12 0x00007f in main () at a.c:3",
-        "#3  raise () from /lib64/libc.so.6",
+        *text_lines(r"""
+        color: #123456
+        "#123456"
+        C#7 and F#4
+        &#39;
+        {:#10} {:#010x}
+        r#1 a_#1
+        #12 0x00007f in main () at a.c:3
+        #3  raise () from /lib64/libc.so.6
+    """),
         "    frame #2: 0x0000 a`main",
         *text_lines("""
         unnamed_addr #1 {

@@ -359,16 +359,16 @@ def test_a_replacement_is_not_merged_with_a_removed_reference():
 
 # Words that only introduce a removed reference are removed with it.
 PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
-CLAUSES = (
-    "blocked",
-    "follow-up",
-    "it's",
-    "might",
-    "part",
-    "probably",
-    "these",
-    "tracking",
-)
+CLAUSES = text_lines(r"""
+    blocked
+    follow-up
+    it's
+    might
+    part
+    probably
+    these
+    tracking
+""")
 
 
 @parametrize(
