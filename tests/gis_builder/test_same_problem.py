@@ -2,7 +2,7 @@
 
 import json
 from itertools import pairwise
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import polars as pl
 import pytest
@@ -113,7 +113,7 @@ def test_an_original_is_weighed_once(monkeypatch):
     monkeypatch.setattr(positives, "words", read)
     for text in texts[1:]:
         same_problem.probability(text, texts[0])
-    assert [text for (text,), _ in read.call_args_list].count(texts[0]) == 1
+    assert read.mock_calls.count(call(texts[0])) == 1
 
 
 def test_the_words_of_each_title_are_looked_for_in_the_other_text():

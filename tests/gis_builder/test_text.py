@@ -202,47 +202,16 @@ def test_removed_parts_are_counted_by_kind():
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
-WORDS = [
-    "duplicate",
-    " of ",
-    "#12",
-    "issue ",
-    "12",
-    "dup",
-    "same as ",
-    "this is a ",
-    ", ",
-    ". ",
-    "[x]",
-    "](",
-]
-WORDS += ["see ", "cf. ", "a/b#12 ", "related ", "to ", "crash "]
-MARKUP = [
-    "```\n",
-    "<!--",
-    "-->",
-    "\n",
-    " ",
-    "(",
-    ")",
-    "- [ ] ",
-    "a@b.org ",
-    "@ann ",
-    "Ann <a@b.org>",
-    "cc ",
-    "&lt;",
-    "&gt;",
-    "<br>",
-    "Vec<a>",
-    "`",
-    "    ",
-]
+WORDS = "duplicate| of |#12|issue |12|dup|same as |this is a |, |. |[x]|](|see |cf. |a/b#12 |related |to |crash "
+MARKUP = "```\n|<!--|-->|\n| |(|)|- [ ] |a@b.org |@ann |Ann <a@b.org>|cc |&lt;|&gt;|<br>|Vec<a>|`|    "
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
 
 @given(
     st.text(st.sampled_from("ab1#/[]()<>!-`~ \n\x00:@.*_é\u0301"), max_size=80)
-    | st.lists(st.sampled_from([*WORDS, *MARKUP, *TOKENS]), max_size=14).map("".join)
+    | st.lists(
+        st.sampled_from([*WORDS.split("|"), *MARKUP.split("|"), *TOKENS]), max_size=14
+    ).map("".join)
 )
 def test_cleaning_removes_references_and_is_idempotent(text):
     once = clean(text)
