@@ -65,7 +65,7 @@ _FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
 # Languages with one word for "no" and "not" have a comma or the end after a "no".
-DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO | NOT (?:COMMA | $)")
+DISAGREEMENT = code_pattern(r"[COMMA WORD THANKS]? COMMA? NO | NOT (?:COMMA | $)")
 # Finds "no need to keep this open".
 _NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
 _REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
@@ -259,14 +259,14 @@ class SentenceReader:
         if rule.opens_list and not sentence_text.rstrip().endswith(":"):
             return False
         codes = self.sentence.codes
-        is_alone = marker.targets is None and Code.CLOSE not in codes
-        if self.sentence.is_foreign and is_alone:
-            # After another word, something else is duplicated, such as data.
-            return codes[: marker.start][-1:] != Code.WORD
         if rule.must_close:
             near = self.page.near(self.index)
             if Code.CLOSE not in near or says_fixed(near):
                 return False
+        is_alone = marker.targets is None and Code.CLOSE not in codes
+        if self.sentence.is_foreign and is_alone:
+            # After another word, something else is duplicated, such as data.
+            return codes[: marker.start][-1:] != Code.WORD
         if rule.is_open_question and not self.sentence.is_question:
             return False
         if self._is_quoted(marker):

@@ -274,6 +274,10 @@ _ALONE = {
     A duplicate, so I'm closing it.
         (?P<marker>DUPLICATE) (?=[^REFERENCE QUESTION]{0,9} CLOSE)
 """),
+    ClaimKind.SAME: _rules(r"""
+    The same problem, closing. [must_close]
+        ^ [THIS IS ARTICLE FILLER COMMA YES THANKS]{0,4} (?P<marker>SAME) [FILLER COMMA IS ISSUE]{0,4} $
+"""),
     ClaimKind.TRACKED: _rules(r"""
     A known problem.
         ^ [THIS IS ARTICLE FILLER COMMA YES THANKS ISSUE]{0,6} (?P<marker>REPORTED) [FILLER COMMA IS ISSUE
