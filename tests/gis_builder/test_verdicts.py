@@ -120,7 +120,7 @@ def test_a_build_judges_each_thread_once(tmp_path):
     ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999", f"{REPO}#124"],  # a pull request
 )
 def test_only_issues_can_be_explained(work, name):
-    with config_error(r"^issue = "):
+    with config_error(rf"^{name}: "):
         gis_builder.explain(work, name)
 
 
