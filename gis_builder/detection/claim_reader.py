@@ -276,12 +276,13 @@ class SentenceReader:
         return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
-        """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
-        _, targets_end = marker.targets or (0, 1)
+        """Whether marker and targets are in a quotation: the log has "duplicate of #1"."""
+        _, targets_end = marker.targets or (0, 0)
+        first, last = self.page.spans[self.index]
         start, _ = self.sentence.spans[marker.start]
-        _, end = self.sentence.spans[targets_end - 1]
+        _, end = self.sentence.spans[max(marker.end, targets_end) - 1]
         text = self.page.hidden
-        return text[start - 1 : start] == '"' and text[end : end + 1] == '"'
+        return text.count('"', first, start) % 2 == 1 and '"' in text[end:last]
 
     def _claim(self, marker: Marker) -> Claim:
         page = self.page

@@ -17,7 +17,7 @@ _REFERENCE = re.compile(
         (?P<url_number>\d{{1,7}})
         (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
-    | (?:(?<![^\W_])(?<![/&.-])|(?<={UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+    | (?:(?<![^\W_])(?<![/&.-])|(?<=\d/)|(?<={UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
         \#(?P<number>[1-9]\d{{0,6}})(?:(?!_?[^\W_]|-|\.\d)|(?={UNSPACED}))
     | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
     | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?

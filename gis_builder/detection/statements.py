@@ -321,9 +321,10 @@ def closing_of(
     gives_other_reason = False
     for statement in statements:
         before = before_closing(issue, statement)
-        if before >= timedelta(0) and statement.reading.word_count > 0:
-            last_words_at = statement.when
         reading = statement.reading
+        has_other_words = reading.word_count > int(reading.is_closing)
+        if before >= timedelta(0) and has_other_words:
+            last_words_at = statement.when
         is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
             is_answer = (

@@ -69,7 +69,7 @@ _MAX_LINE = 1500
 # In other languages: "sorry if this is a duplicate", "a duplicate, please close it"
 _REMARKS = frozenset((Code.THANKS, Code.CLOSE))
 _FEW_WORDS = 2
-_LEADS = "".join((Code.MAYBE, Code.THANKS, Code.YES, Code.FILLER, Code.COMMA))
+_LEADS = Code.MAYBE + Code.THANKS + Code.YES + Code.FILLER + Code.COMMA
 
 
 class NoteCode(StrEnum):

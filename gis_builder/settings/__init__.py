@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, cast
@@ -172,10 +173,7 @@ class CrawlSettings(Settings):
     def graphql_address(self) -> Address:
         """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
         root = read_root(self.api_url)
-        is_enterprise = root.path.endswith("/api/v3")
-        return (
-            replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
-        )
+        return replace(root, path=re.sub("(?<=/api)/v3$", "", root.path))
 
     @property
     def graphql_url(self) -> str:
