@@ -22,6 +22,7 @@ from gis_builder.detection.rules import (
     compile_rule,
 )
 from gis_builder.store import IssueRef, IssueRefs
+from pairkit.base.printable import one_line
 
 # Every rule of a kind needs one of these codes: a cheap test before the patterns.
 _REQUIRED_CODES = {
@@ -231,8 +232,7 @@ class SentenceReader:
             Code.FIXED in sentence.codes
             or _PARTIAL.search(page.hidden, self.start, self.end) is not None
         )
-        said = " ".join(page.text[self.start : self.end].split())
-        self.said = said if len(said) <= _MAX_SAID else said[: _MAX_SAID - 1] + "…"
+        self.said = one_line(page.text[self.start : self.end], _MAX_SAID)
 
     def claims(self) -> Iterator[Claim]:
         """The claims of the sentence, in order."""
@@ -277,9 +277,11 @@ class SentenceReader:
 
     def _is_quoted(self, marker: Marker) -> bool:
         """Whether marker and targets are in a quotation: the log has "duplicate of #1"."""
-        _, targets_end = marker.targets or (0, 0)
+        if marker.targets is None:
+            return False
+        targets_start, targets_end = marker.targets
         first, last = self.page.spans[self.index]
-        start, _ = self.sentence.spans[marker.start]
+        start, _ = self.sentence.spans[min(marker.start, targets_start)]
         _, end = self.sentence.spans[max(marker.end, targets_end) - 1]
         text = self.page.hidden
         return text.count('"', first, start) % 2 == 1 and '"' in text[end:last]
@@ -371,17 +373,15 @@ class SentenceReader:
         return Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
-        if not self.sentence.is_foreign:
-            return self._is_preceded(_DENIAL, marker)
+        before = _FOREIGN_DENIAL if self.sentence.is_foreign else _DENIAL
         if self._is_followed(_DENIED_AFTER, marker):
             return True
-        return self._is_preceded(_FOREIGN_DENIAL, marker)
+        return self._is_preceded(before, marker)
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""
-        if not self.sentence.is_foreign:
-            return False
-        return by.match(self.sentence.codes, marker.end) is not None
+        follows = by.match(self.sentence.codes, marker.end) is not None
+        return self.sentence.is_foreign and follows
 
     def _is_qualified(self, marker: Marker) -> bool:
         """Whether the sentence also names a difference: "the same cause, but another symptom"."""
