@@ -255,13 +255,15 @@ _ANY_ORDER = r"""
     #1: the same problem
         TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
 """
-_REVERSED = {
+_SPECIAL_ORDERS = {
     ClaimKind.DUPLICATE: _rules(r"""
     #1 is a dup of this.
         SUBJECT [^REFERENCE COMMA DUPLICATE]{0,2} IS [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
         [OF ARTICLE ISSUE FILLER]{0,2} (?P<reversed>THIS)
     #1 is this a dup.
         SUBJECT IS (?P<reversed>THIS) [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
+    #1 I meant. [corrects]
+        TARGETS FILLER{0,2} (?P<marker>CORRECTION) (?=FILLER{0,2} $)
 """)
 }
 _ALONE = {
@@ -288,7 +290,7 @@ _ALONE = {
 
 def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
     table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
-    first = _REVERSED.get(kind, ())
+    first = _SPECIAL_ORDERS.get(kind, ())
     return [*first, *_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
 
 
