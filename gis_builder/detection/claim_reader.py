@@ -22,6 +22,7 @@ from gis_builder.detection.rules import (
     compile_rule,
 )
 from gis_builder.store import IssueRef, IssueRefs
+from pairkit.base.printable import one_line
 
 # Every rule of a kind needs one of these codes: a cheap test before the patterns.
 _REQUIRED_CODES = {
@@ -64,7 +65,8 @@ _FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")
 # The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
-DISAGREEMENT = code_pattern(r"[COMMA WORD]? COMMA? NO")
+# Languages with one word for "no" and "not" have a comma or the end after a "no".
+DISAGREEMENT = code_pattern(r"[COMMA WORD THANKS]? COMMA? NO | NOT (?:COMMA | $)")
 # Finds "no need to keep this open".
 _NOT_KEPT = code_pattern(r"[NOT NO] [^STOP]{0,5} KEEP_OPEN")
 _REOPENING = code_pattern(r"(?:^ | [COMMA YES]) [FILLER THIS IS MAYBE]{0,3} REOPEN")
@@ -230,8 +232,7 @@ class SentenceReader:
             Code.FIXED in sentence.codes
             or _PARTIAL.search(page.hidden, self.start, self.end) is not None
         )
-        said = " ".join(page.text[self.start : self.end].split())
-        self.said = said if len(said) <= _MAX_SAID else said[: _MAX_SAID - 1] + "…"
+        self.said = one_line(page.text[self.start : self.end], _MAX_SAID)
 
     def claims(self) -> Iterator[Claim]:
         """The claims of the sentence, in order."""
@@ -258,14 +259,14 @@ class SentenceReader:
         if rule.opens_list and not sentence_text.rstrip().endswith(":"):
             return False
         codes = self.sentence.codes
-        is_alone = marker.targets is None and Code.CLOSE not in codes
-        if self.sentence.is_foreign and is_alone:
-            # After another word, something else is duplicated, such as data.
-            return codes[: marker.start][-1:] != Code.WORD
         if rule.must_close:
             near = self.page.near(self.index)
             if Code.CLOSE not in near or says_fixed(near):
                 return False
+        is_alone = marker.targets is None and Code.CLOSE not in codes
+        if self.sentence.is_foreign and is_alone:
+            # After another word, something else is duplicated, such as data.
+            return codes[: marker.start][-1:] != Code.WORD
         if rule.is_open_question and not self.sentence.is_question:
             return False
         if self._is_quoted(marker):
@@ -275,12 +276,15 @@ class SentenceReader:
         return marker.kind is ClaimKind.DUPLICATE or not is_of_a_fix
 
     def _is_quoted(self, marker: Marker) -> bool:
-        """Whether marker and targets are a quotation: the log has "duplicate of #1"."""
-        _, targets_end = marker.targets or (0, 1)
-        start, _ = self.sentence.spans[marker.start]
-        _, end = self.sentence.spans[targets_end - 1]
+        """Whether marker and targets are in a quotation: the log has "duplicate of #1"."""
+        if marker.targets is None:
+            return False
+        targets_start, targets_end = marker.targets
+        first, last = self.page.spans[self.index]
+        start, _ = self.sentence.spans[min(marker.start, targets_start)]
+        _, end = self.sentence.spans[max(marker.end, targets_end) - 1]
         text = self.page.hidden
-        return text[start - 1 : start] == '"' and text[end : end + 1] == '"'
+        return text.count('"', first, start) % 2 == 1 and '"' in text[end:last]
 
     def _claim(self, marker: Marker) -> Claim:
         page = self.page
@@ -369,17 +373,15 @@ class SentenceReader:
         return Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
-        if not self.sentence.is_foreign:
-            return self._is_preceded(_DENIAL, marker)
+        before = _FOREIGN_DENIAL if self.sentence.is_foreign else _DENIAL
         if self._is_followed(_DENIED_AFTER, marker):
             return True
-        return self._is_preceded(_FOREIGN_DENIAL, marker)
+        return self._is_preceded(before, marker)
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""
-        if not self.sentence.is_foreign:
-            return False
-        return by.match(self.sentence.codes, marker.end) is not None
+        follows = by.match(self.sentence.codes, marker.end) is not None
+        return self.sentence.is_foreign and follows
 
     def _is_qualified(self, marker: Marker) -> bool:
         """Whether the sentence also names a difference: "the same cause, but another symptom"."""

@@ -384,7 +384,7 @@ class ClaimTracker(Struct):
         if statement.role is not Role.BOT:
             return True
         is_action = claim.is_command or (
-            claim.is_closing and claim.stance is Stance.ASSERTED
+            statement.reading.is_closing and claim.stance is Stance.ASSERTED
         )
         return claim.kind is ClaimKind.DUPLICATE and is_action
 

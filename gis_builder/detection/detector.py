@@ -107,19 +107,24 @@ def parse_issue(name: str) -> IssueRef:
     """Parse the issue `owner/name#number`; raises ConfigError for other texts."""
     if not re.fullmatch(r"[^#]*/[^#]*#[0-9]{1,9}", name):
         raise ConfigError(
-            f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051"
+            f"{name}: expected an issue as owner/name#number, such as rust-lang/rust#8051"
         )
     return parse_ref(name)
 
 
 def explain_thread(store: Store, name: str, settings: DetectSettings) -> Explanation:
     """Explain the verdict on one thread."""
-    thread = store.thread(parse_issue(name))
+    ref = parse_issue(name)
+    thread = store.thread(ref)
     if thread is None or thread.issue.is_pull:
-        raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
+        raise ConfigError(f"{name}: not among the issues of {store.path}")
     detector = Detector(store, settings)
-    rules = detector.rules(thread.issue.repo)
-    return explained(github_links(thread, store.site), detector.kind_of, rules)
+    return explained(
+        github_links(thread, store.site),
+        detector.kind_of,
+        detector.rules(thread.issue.repo),
+        is_complete=store.is_complete(ref),
+    )
 
 
 class Detector:

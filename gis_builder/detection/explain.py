@@ -56,6 +56,7 @@ _REASONS = {
     "target_missing": "the claimed original doesn't exist",
     "too_much_text": "the thread is too long; it was not read",
     "too_many_claims": "the thread has too many claims; it was not judged",
+    "thread_not_fetched": "its comments and events were not fetched, or not all of them, so it was not judged",
     "below_min_confidence": "it is probably a duplicate, but below the minimum confidence",
     "cross_repository": "the claimed original is in another repository",
 }
@@ -116,10 +117,18 @@ class _Line(NamedTuple):
 
 
 def explained(
-    thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES
+    thread: Thread,
+    kind_of: KindOf,
+    rules: Rules = DEFAULT_RULES,
+    *,
+    is_complete: bool = True,
 ) -> Explanation:
-    """The verdict on a thread, with its explanation."""
-    verdict = decide(thread, kind_of, rules)
+    """The verdict on a thread, with its explanation; only complete threads are judged."""
+    verdict = Verdict(
+        thread.issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "thread_not_fetched"
+    )
+    if is_complete:
+        verdict = decide(thread, kind_of, rules)
     return Explanation(
         issue=str(verdict.ref),
         outcome=str(verdict.outcome),

@@ -17,7 +17,7 @@ _REFERENCE = re.compile(
         (?P<url_number>\d{{1,7}})
         (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
-    | (?:(?<![^\W_])(?<![/&.-])|(?<={UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+    | (?:(?<![^\W_])(?<![/&.-])|(?<=\d/)|(?<={UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
         \#(?P<number>[1-9]\d{{0,6}})(?:(?!_?[^\W_]|-|\.\d)|(?={UNSPACED}))
     | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
     | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?
@@ -54,16 +54,19 @@ _LANDED_AFTER = re.compile(
 _PLAIN_WORDS = "issue issues bug bugs ticket pr pull no nr gh of see fixes"
 _PLAIN_PREFIX = frozenset(_PLAIN_WORDS.split())
 # Each begins with a literal character, which the regex engine finds fast.
-_SIGNS = (
-    re.compile(r"#\d"),
-    re.compile(r"/issues/\d"),
-    re.compile(r"/pull/\d"),
-    re.compile(r"gh-\d"),
-    re.compile(r"issues? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"bugs? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"tickets? +(?:n\S{0,8} *)?\d"),
-    re.compile(r"dup\w{0,12} +(?:of|to) +\d"),
-)
+_SIGNS = [
+    re.compile(rf"{sign}\d")
+    for sign in (
+        "#",
+        "/issues/",
+        "/pull/",
+        "gh-",
+        r"issues? +(?:n\S{0,8} *)?",
+        r"bugs? +(?:n\S{0,8} *)?",
+        r"tickets? +(?:n\S{0,8} *)?",
+        r"dup\w{0,12} +(?:of|to) +",
+    )
+]
 # A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
 _POINTING_LABEL = re.compile(
     r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"

@@ -38,10 +38,12 @@ MAX_CLAIMS = 500  # in one thread, with their targets; people never make so many
 _DOUBTED = re.compile(
     r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$"
 )
-# After the sentence of a guess: "It is a different issue though.", "But it isn't."
+# After a guess: "It is a different issue though.", "But it isn't.", ", but it isn't."
 _TAKES_BACK = code_pattern(
     r"STOP [WORD COMMA]{0,2} THIS IS? FILLER?"
     r" (?:ARTICLE? DIFFERENT [ISSUE COMMA STOP] | NOT WORD? (?:STOP | $))"
+    r"| [REFERENCE DUPLICATE SAME] [^STOP REFERENCE]{0,6}? [COMMA AND WORD] [COMMA WORD IS THIS ARTICLE]{0,4}"
+    r" [NOT NO DIFFERENT] [IS ARTICLE FILLER THIS]{0,2} (?:STOP | $)"
 )
 # "makes sense", "thanks for the explanation"
 _ACCEPTS = re.compile(

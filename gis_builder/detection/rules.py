@@ -83,6 +83,9 @@ _DUPLICATES = _rules(r"""
         TARGETS [IS ALSO MAYBE] ARTICLE? [FILLER MAYBE]? (?P<marker>DUPLICATE) OF THIS (?=.{0,24} CLOSE
         [FILLER ARTICLE ALSO]{0,2} THIS)
     # Another issue is said to be a duplicate.
+    #1 and #2 are dups of #3.
+        (?<!THIS AND)(?<!THIS ARTICLE AND) SUBJECT IS [FILLER ARTICLE ALSO WORD]{0,2} (?P<marker>DUPLICATES)
+        OF TARGETS
     #1 duplicates this.
         SUBJECT [^REFERENCE DUPLICATE FAVOUR SAME_AS TRACKED QUESTION IF NOT]{0,5}? (?P<marker>DUPLICATES)
         (?P<reversed>THIS)
@@ -112,6 +115,11 @@ _DUPLICATES = _rules(r"""
         REFERENCE RELATED DIFFERENT QUESTION]{0,9}? TARGETS
     They are dups; close the duplicate of this.
         (?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER]? (?P<reversed>THIS)
+    This and #1 are dups of #2.
+        (?: ^ | (?:REFERENCE AND | ^ | (?<!REFERENCE) COMMA) THIS ARTICLE? (?:AND REFERENCE)? [IS FILLER ARTICLE
+        ALSO WORD]{1,3}) (?P<marker>DUPLICATES) OF TARGETS
+    A dup of: [opens_list]
+        (?P<marker>DUPLICATE) OF COMMA{1,2} $
     A dup of that one. [points_back]
         (?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE
     A dup of, or at least related to, #1.
@@ -247,6 +255,17 @@ _ANY_ORDER = r"""
     #1: the same problem
         TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
 """
+_SPECIAL_ORDERS = {
+    ClaimKind.DUPLICATE: _rules(r"""
+    #1 is a dup of this.
+        SUBJECT [^REFERENCE COMMA DUPLICATE]{0,2} IS [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
+        [OF ARTICLE ISSUE FILLER]{0,2} (?P<reversed>THIS)
+    #1 is this a dup.
+        SUBJECT IS (?P<reversed>THIS) [^REFERENCE COMMA DUPLICATE]{0,4} (?P<marker>DUPLICATE)
+    #1 I meant. [corrects]
+        TARGETS FILLER{0,2} (?P<marker>CORRECTION) (?=FILLER{0,2} $)
+""")
+}
 _ALONE = {
     ClaimKind.DUPLICATE: _rules(r"""
     Duplicate.
@@ -256,6 +275,10 @@ _ALONE = {
         CLOSE [^REFERENCE QUESTION]{0,9} (?P<marker>DUPLICATE)
     A duplicate, so I'm closing it.
         (?P<marker>DUPLICATE) (?=[^REFERENCE QUESTION]{0,9} CLOSE)
+"""),
+    ClaimKind.SAME: _rules(r"""
+    The same problem, closing. [must_close]
+        ^ [THIS IS ARTICLE FILLER COMMA YES THANKS]{0,4} (?P<marker>SAME) [FILLER COMMA IS ISSUE]{0,4} $
 """),
     ClaimKind.TRACKED: _rules(r"""
     A known problem.
@@ -267,7 +290,8 @@ _ALONE = {
 
 def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
     table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
-    return [*_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
+    first = _SPECIAL_ORDERS.get(kind, ())
+    return [*first, *_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
 
 
 # The codes of the words that make a claim in a language other than English.

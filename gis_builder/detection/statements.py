@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import compress, count
 
 from gis_builder.detection.issue_references import find_references
-from gis_builder.detection.lexicon import Code, code_of, has_any
+from gis_builder.detection.lexicon import Code, code_of, code_pattern, has_any
 from gis_builder.detection.page import (
     ANY_ISSUE,
     PreparedText,
@@ -33,6 +33,10 @@ from gis_builder.store import (
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATES = frozenset((Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED))
+# In a label, but not "duplicate-candidate" or "needs-duplicate-check"
+_DUPLICATE_LABEL = code_pattern(
+    "(?<!RELATED) [DUPLICATE DUPLICATES DUPLICATED] (?!WORD | SEE)"
+)
 _DOUBTS = frozenset((Code.NOT, Code.NO, Code.MAYBE, Code.QUESTION))
 _BOT_NAME = re.compile(r"^(?:bors|homu)\b|(?:^|[-_])(?:bot|robot)$", re.IGNORECASE)
 _EDIT_NOTE = re.compile(
@@ -167,8 +171,8 @@ def _says_duplicate(label: str) -> bool:
     if not might_guess(label) or words.lower().startswith("has "):
         return False
     page = PreparedText(words, ANY_ISSUE, ())
-    codes = set("".join(page.sentence(index).codes for index in range(len(page.spans))))
-    return not codes.isdisjoint(_DUPLICATES) and codes.isdisjoint(_DOUBTS)
+    codes = "".join(page.sentence(index).codes for index in range(len(page.spans)))
+    return bool(_DUPLICATE_LABEL.search(codes)) and _DOUBTS.isdisjoint(codes)
 
 
 def _imported_mark(thread: Thread, reopened_at: str, site: str) -> Evidence | None:
@@ -317,9 +321,10 @@ def closing_of(
     gives_other_reason = False
     for statement in statements:
         before = before_closing(issue, statement)
-        if before >= timedelta(0) and statement.reading.word_count > 0:
-            last_words_at = statement.when
         reading = statement.reading
+        has_other_words = reading.word_count > int(reading.is_closing)
+        if before >= timedelta(0) and has_other_words:
+            last_words_at = statement.when
         is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
             is_answer = (

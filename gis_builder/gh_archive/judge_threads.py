@@ -383,5 +383,5 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> Explana
         if thread:
             return explained(thread, repo.kind_of, repo.rules(settings))
     raise ConfigError(
-        f"issue = {name}: not among the issues of {work}, or not in the hours of its last run"
+        f"{name}: not among the issues of {work}, or not in the hours of its last run"
     )

@@ -66,6 +66,10 @@ _SAME_GATE = re.compile(
     r"[Ss]ame|[Ii]dentical|[Ff]avou?r of|[a-z]ed by|[Rr]eported|[Tt]racked|[Ff]iled|[Rr]aised"
 )
 _MAX_LINE = 1500
+# In other languages: "sorry if this is a duplicate", "a duplicate, please close it"
+_REMARKS = frozenset((Code.THANKS, Code.CLOSE))
+_FEW_WORDS = 2
+_LEADS = Code.MAYBE + Code.THANKS + Code.YES + Code.FILLER + Code.COMMA
 
 
 class NoteCode(StrEnum):
@@ -154,10 +158,14 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
         sentence = page.sentence(index)
         codes = sentence.codes
         ends: list[int] = []
+        is_short = codes.count(Code.WORD) <= _FEW_WORDS
+        if Code.DUPLICATE in codes and is_short and not _REMARKS.isdisjoint(codes):
+            ends += (0, len(codes))
         for marker in find_markers(codes, is_foreign=True):
             is_alone = marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes
-            if marker.targets or is_alone:
-                ends += (marker.start, marker.end, *(marker.targets or ()))
+            named = (*(marker.targets or ()), *(marker.subject or ()))
+            if named or is_alone:
+                ends += (marker.start, marker.end, *named)
         if not ends:
             continue
         # From the comma before to the comma behind, or all if it says that the issue is closed.
@@ -165,6 +173,8 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
         comma = -1
         if Code.CLOSE not in codes:
             first = codes.rfind(Code.COMMA, 0, min(ends)) + 1
+            if not codes[:first].strip(_LEADS):
+                first = 0  # "perhaps, a duplicate"
             comma = codes.find(Code.COMMA, max(ends))
         start, _ = sentence.spans[first]
         if comma >= 0:

@@ -11,7 +11,7 @@ import math
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
@@ -36,6 +36,7 @@ from pairkit.similarity.groups import Groups
 
 Edge = tuple[IssueRef, IssueRef]
 UNLIKELY_SAME = "low_same_probability"
+_CACHED_TEXTS = 64
 WEIGHTS = Path(__file__).with_name("same_problem.toml")
 
 
@@ -56,6 +57,8 @@ class SameProblem:
         for text in texts:
             self._texts_with.update(set(words(text)))
             self._total += 1
+        # The original of a cluster is compared with each of its duplicates.
+        self._weights_of = lru_cache(_CACHED_TEXTS)(self._weigh_words)
 
     def _rarity(self, word: str) -> float:
         texts_with = self._texts_with[word] + 0.5
@@ -78,8 +81,8 @@ class SameProblem:
 
     def similarities(self, first: str, second: str) -> Similarities:
         """The features of the regression."""
-        weights = self._weigh_words(first)
-        other_weights = self._weigh_words(second)
+        weights = self._weights_of(first)
+        other_weights = self._weights_of(second)
         first_coverage = self._title_coverage(first, other_weights)
         second_coverage = self._title_coverage(second, weights)
         return Similarities(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -27,28 +29,29 @@ SPLITS = ("train", "validation", "test")
 
 # Phrases that are searched in the comments of closed issues, chosen on rust-lang/rust by the number of
 # duplicates per fetched thread (benchmarks/README.md). GitHub's search matches whole words. "duplicate of" is
-# for repositories where "duplicate" is skipped because a template contains it.
-PHRASES = (
-    "duplicate", "duplicate of", "duplicates", "duplicated", "dup", "dups", "dupe", "dupes", "in favor of",
-    "in favour of", "same as", "same issue", "same bug", "same problem", "same thing", "subsume", "subsumes",
-    "subsumed", "superseded", "superceded", "superseeded", "supersedes", "replaced by", "replaced with",
-    "covered by", "covers this", "instance of", "subset of", "special case of", "tracked in", "tracked by",
-    "tracked on", "track this", "tracking issue", "tracking this", "identical to", "exactly the same",
-    "folded into", "folding this", "merged into", "moving this", "over to", "continued in",
-    "already reported", "already filed", "already open", "already tracked", "already an issue",
-    "already a bug", "already been filed", "existing issue", "existing bug", "existing discussion",
-    "another issue", "open bug", "known bug", "known issue", "filed as", "filed this already", "reported as",
-    "already noted", "opened twice", "double post", "double filing", "subissue", "sub issue", "subbug",
-    "sub bug", "subsection of", "just part of", "this is part of", "more general", "covers the",
-    "replacing with", "rolling this", "closing for", "close this as", "discuss further", "this is basically",
-    "this is essentially", "looks like this is", "oh this is", "whoops this is", "really is", "exactly like",
-    "almost the same", "better description", "replace this", "replaces this", "to cover this",
-    "this is covered", "about this already", "there is already", "reported this as", "known problem",
-    "reposted", "is tracking", "tracked at", "falls under", "falling under",
-    # Misspellings and other languages
-    "duplcate", "dupilcate", "duplciate", "dulpicate", "duplicat", "dublicate", "duplikat", "doppelt",
-    "doublon", "duplicado", "duplicada", "duplicato", "дубликат", "重复", "重複", "중복",
-)  # fmt: skip
+# for repositories where "duplicate" is skipped because a template contains it. The last are misspellings and
+# in other languages.
+PHRASES = tuple(
+    between_commas("""
+    duplicate, duplicate of, duplicates, duplicated, dup, dups, dupe, dupes, in favor of, in favour of,
+    same as, same issue, same bug, same problem, same thing, subsume, subsumes, subsumed, superseded,
+    superceded, superseeded, supersedes, replaced by, replaced with, covered by, covers this,
+    instance of, subset of, special case of, tracked in, tracked by, tracked on, track this,
+    tracking issue, tracking this, identical to, exactly the same, folded into, folding this,
+    merged into, moving this, over to, continued in, already reported, already filed, already open,
+    already tracked, already an issue, already a bug, already been filed, existing issue, existing bug,
+    existing discussion, another issue, open bug, known bug, known issue, filed as, filed this already,
+    reported as, already noted, opened twice, double post, double filing, subissue, sub issue, subbug,
+    sub bug, subsection of, just part of, this is part of, more general, covers the, replacing with,
+    rolling this, closing for, close this as, discuss further, this is basically, this is essentially,
+    looks like this is, oh this is, whoops this is, really is, exactly like, almost the same,
+    better description, replace this, replaces this, to cover this, this is covered, about this already,
+    there is already, reported this as, known problem, reposted, is tracking, tracked at, falls under,
+    falling under,
+    duplcate, dupilcate, duplciate, dulpicate, duplicat, dublicate, duplikat, doppelt, doublon,
+    duplicado, duplicada, duplicato, дубликат, 重复, 重複, 중복
+""")
+)
 TITLE_WORDS = ("duplicate", "dup", "dupe")
 
 # Phrases that are searched in bodies. They are longer, because issue templates mention duplicates.
@@ -170,10 +173,7 @@ class CrawlSettings(Settings):
     def graphql_address(self) -> Address:
         """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
         root = read_root(self.api_url)
-        is_enterprise = root.path.endswith("/api/v3")
-        return (
-            replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
-        )
+        return replace(root, path=re.sub("(?<=/api)/v3$", "", root.path))
 
     @property
     def graphql_url(self) -> str:
@@ -228,11 +228,12 @@ class TextSettings(Settings):
 
 
 def _relations(value: object) -> object:
-    if not isinstance(value, str):
+    """Always in one order, so that the same choice is the same setting."""
+    if isinstance(value, str):
+        value = Relation if value.strip() == "all" else between_commas(value)
+    if not isinstance(value, Iterable):
         return value
-    if value.strip() == "all":
-        return tuple(Relation)
-    names = between_commas(value)
+    names = list(value)
     if unknown := [name for name in names if name not in tuple(Relation)]:
         raise ValueError(
             f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}"

@@ -323,6 +323,11 @@ class Store(AbstractContextManager["Store"]):
         rows = "issues WHERE repo = ? AND number <= ? AND depth > 0 AND NOT is_pull"
         return self._count(rows, self.full_name(repo), up_to)
 
+    def is_complete(self, ref: IssueRef) -> bool:
+        """Whether the whole thread was fetched."""
+        rows = "issues WHERE repo = ? AND number = ? AND depth = 2"
+        return self._count(rows, self.full_name(ref.repo), ref.number) > 0
+
     def count_top_ups(self, repo: str) -> int:
         """Count the incomplete nested connections."""
         return self._count("top_ups WHERE repo = ?", repo)

@@ -115,15 +115,9 @@ def thread(*parts, **fields):
 
 def kind_of(target):
     """Numbers below 500 are issues, below 600 pull requests, below 700 not fetched; others are missing."""
-    if target.number < 500:
-        return Kind.ISSUE
-    return (
-        Kind.PULL
-        if target.number < 600
-        else Kind.UNKNOWN
-        if target.number < 700
-        else Kind.MISSING
-    )
+    ends = {500: Kind.ISSUE, 600: Kind.PULL, 700: Kind.UNKNOWN}
+    kinds = (kind for end, kind in ends.items() if target.number < end)
+    return next(kinds, Kind.MISSING)
 
 
 def decided(*parts, **fields):

@@ -108,15 +108,6 @@ def test_counts_are_those_of_the_rows(demo):
         It dies at once, always. | Duplicate of #1 | \(same_text 1; see dropped.parquet\); crawl or
         It dies at once, always. | Merged into #1. | relations='duplicate,superseded'
     """),
-    ids=[
-        "none",
-        "unnamed",
-        "elsewhere",
-        "empty",
-        "short",
-        "identical",
-        "merged",
-    ],
 )
 def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message):
     issues = [

@@ -58,6 +58,7 @@ OTHER_LABELS = """
 """
 LABELS_IN_DOUBT = """
     not a duplicate | no-dup | possible-duplicate | Potential Duplicate | likely_duplicate | duplicate?
+    | duplicate-candidate | needs-duplicate-check | mögliches Duplikat
     | non-duplicate | has_duplicates | deduplication | kein Duplikat | posible duplicado | 非重复 | 중복 아님
 """
 

@@ -45,16 +45,16 @@ MASKED = [
     "    dup of #1",
     "\tdup of #1",
 ]
-PLAIN = [
-    "dup of #1",
-    "a > b, dup of #1",
-    "- one\n\n    dup of #1",
-    "1. one\n\n    dup of #1",
-    "text goes on\n    dup of #1",
-    "a ~ b dup of #1 ~ c",
-    "it's `code` but dup of #1 and `more`",
-    "`let x = [];` is enough, dup of #1",
-]
+PLAIN = text_lines(r"""
+    dup of #1
+    a > b, dup of #1
+    - one\n\n    dup of #1
+    1. one\n\n    dup of #1
+    text goes on\n    dup of #1
+    a ~ b dup of #1 ~ c
+    it's `code` but dup of #1 and `more`
+    `let x = [];` is enough, dup of #1
+""")
 
 
 @parametrize("text", MASKED)
@@ -172,27 +172,17 @@ def sentences(text):
     return [tokenise(hidden, span, by_start) for span in sentence_spans(hidden)]
 
 
-@parametrize(
-    "words, code",
-    [
-        (
-            "duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate",
-            Code.DUPLICATE,
-        ),
-        ("duplikat duplicado semi-dup", Code.DUPLICATE),
-        ("duplicates dupilcates", Code.DUPLICATES),
-        ("duplicated", Code.DUPLICATED),
-        (
-            "duplication duplicating deduplicate duplex replicate dump update double"
-            " deduplicated duplicity duplicator",
-            Code.WORD,
-        ),
-    ],
-)
-def test_typos_and_translations_of_duplicate(words, code):
-    assert {word: code_of(word) for word in words.split()} == dict.fromkeys(
-        words.split(), code
-    )
+@each_line("""
+    code, words
+    DUPLICATE | duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate
+    DUPLICATE | duplikat duplicado semi-dup duplicate-of
+    DUPLICATES | duplicates dupilcates
+    DUPLICATED | duplicated
+    WORD | duplication duplicating deduplicate duplex replicate dump update double deduplicated
+    WORD | duplicity duplicator
+""")
+def test_typos_and_translations_of_duplicate(code, words):
+    assert {code_of(word) for word in words.split()} == {Code[code]}
 
 
 def marker_starts(rule, codes):

@@ -4,10 +4,32 @@ import polars as pl
 from typer.testing import CliRunner
 
 from tests.conftest import command_line
+from tests.support.shorthand import text_lines
 
 from .conftest import closed, comment, event, issue, write_tracker
 
 HOME = "acme/probe"
+
+
+TALKS = """
+    10 This is rather #1. | The design is in elsewhere/rfcs#7. | Closing in favour of that.
+    11 Is it #2? | Surely #5. | Closing as a duplicate of that one.
+    12 It's basically #2 and elsewhere/rfcs#7. | Closing since it's a duplicate.
+    13 Looks like #1. | Then #4 came. | Closing as a duplicate of that one.
+    14 It's a duplicate, but I can't find of what. | #3, and there is #4 for it.
+    15 See #1. | See #6. | Closing in favour of that.
+    16 Duplicate of #5.
+    17 Duplicate of acme/sonde#2.
+    18 Duplicate of #6, closing.
+    19 Duplicate of #4, closing.
+    20 See #3 and elsewhere/rfcs#9. | Same as that one, closing.
+    21 Perhaps #2? Or #4? | Thanks!
+    22 Duplicate of #90, closing.
+"""
+FIELDS = {
+    "20": {"title": "[dup] It stops"},
+    "21": {"labels": [{"name": "duplicate"}]},
+}
 
 
 def talk(number, *remarks, **fields):
@@ -25,41 +47,11 @@ def write_probe(root):
 
     #1 to #3 are issues, #4 is a pull request, #5 was deleted, #6 was moved to acme/other#1.
     """
-    talks = [
-        talk(
-            10,
-            "This is rather #1.",
-            "The design is in elsewhere/rfcs#7.",
-            "Closing in favour of that.",
-        ),
-        talk(11, "Is it #2?", "Surely #5.", "Closing as a duplicate of that one."),
-        talk(
-            12,
-            "It's basically #2 and elsewhere/rfcs#7.",
-            "Closing since it's a duplicate.",
-        ),
-        talk(
-            13, "Looks like #1.", "Then #4 came.", "Closing as a duplicate of that one."
-        ),
-        talk(
-            14,
-            "It's a duplicate, but I can't find of what.",
-            "#3, and there is #4 for it.",
-        ),
-        talk(15, "See #1.", "See #6.", "Closing in favour of that."),
-        talk(16, "Duplicate of #5."),
-        talk(17, "Duplicate of acme/sonde#2."),
-        talk(18, "Duplicate of #6, closing."),
-        talk(19, "Duplicate of #4, closing."),
-        talk(
-            20,
-            "See #3 and elsewhere/rfcs#9.",
-            "Same as that one, closing.",
-            title="[dup] It stops",
-        ),
-        talk(21, "Perhaps #2? Or #4?", "Thanks!", labels=[{"name": "duplicate"}]),
-        talk(22, "Duplicate of #90, closing."),
-    ]
+    talks = []
+    for line in text_lines(TALKS):
+        number, remarks = line.split(maxsplit=1)
+        fields = FIELDS.get(number, {})
+        talks.append(talk(int(number), *remarks.split(" | "), **fields))
     write_tracker(
         root,
         HOME,

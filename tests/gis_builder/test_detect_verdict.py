@@ -7,7 +7,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from gis_builder.detection import lexicon
-from tests.support.shorthand import each_line, parametrize, table
+from tests.support.shorthand import each_line, parametrize, table, text_lines
 
 from .detect_threads import DUPLICATE, check, decided, explained, ref, said, talk
 
@@ -25,10 +25,7 @@ from .detect_threads import DUPLICATE, check, decided, explained, ref, said, tal
 """)
 def test_relation(words, relation):
     verdict = decided(said("mia", words, 0))
-    assert (verdict.relation, [target.number for target in verdict.targets]) == (
-        relation,
-        [12],
-    )
+    assert (verdict.relation, verdict.targets) == (relation, (ref(12),))
 
 
 def test_an_explanation():
@@ -38,16 +35,16 @@ def test_an_explanation():
         "max 10: #3 is a dup of this",
     )
     text = explained(*talk(*others, "mia: Closing as a duplicate of #1.", "!closed 0"))
-    parts = [
-        "bob (other) asks about",
-        "disputed",
-        "ann (author) denies",
-        "max (maintainer) refers to other",
-        "mia (closer)",
-        "event closed",
-        "verdict: duplicate of o/n#1",
-    ]
-    positions = [text.index(part) for part in parts]
+    parts = """
+        bob (other) asks about
+        disputed
+        ann (author) denies
+        max (maintainer) refers to other
+        mia (closer)
+        event closed
+        verdict: duplicate of o/n#1
+    """
+    positions = [text.index(part) for part in text_lines(parts)]
     assert positions == sorted(positions)
     assert "weight 0.98" in text
     assert explained(duplicate_of=ref(1)).count("duplicate of") == 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support.shorthand import parametrize, table, values
 
-from .detect_threads import DUPLICATE, decided, event, said, talk, talks
+from .detect_threads import DUPLICATE, decided, event, ref, said, talk, talks
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
 WEEK, YEAR = 7 * DAY, 365 * DAY
@@ -70,7 +70,7 @@ def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one():
     )
     assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
     both = decided(first, said("mia", "Also in favour of #2.", 0.5), doubt)
-    assert [target.number for target in both.targets] == [1, 2]
+    assert both.targets == (ref(1), ref(2))
 
 
 def test_the_last_strong_claim_decides():
@@ -80,10 +80,7 @@ def test_the_last_strong_claim_decides():
         "bob -1: This is not a dup of #2.",
     ]
     verdict = decided(*talk(*lines))
-    assert ([target.number for target in verdict.targets], verdict.confidence) == (
-        [2],
-        0.8,
-    )
+    assert (verdict.targets, verdict.confidence) == ((ref(2),), 0.8)
 
 
 @parametrize("earlier", [[], ["eve"], ["bob", "bob"]])

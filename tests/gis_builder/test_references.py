@@ -53,14 +53,16 @@ def test_references_are_removed(text, left):
 @parametrize(
     "text",
     [
-        "color: #123456",
-        '"#123456"',
-        "C#7 and F#4",
-        "&#39;",
-        "{:#10} {:#010x}",
-        "r#1 a_#1",
-        "#12 0x00007f in main () at a.c:3",
-        "#3  raise () from /lib64/libc.so.6",
+        *text_lines(r"""
+        color: #123456
+        "#123456"
+        C#7 and F#4
+        &#39;
+        {:#10} {:#010x}
+        r#1 a_#1
+        #12 0x00007f in main () at a.c:3
+        #3  raise () from /lib64/libc.so.6
+    """),
         "    frame #2: 0x0000 a`main",
         *text_lines("""
         unnamed_addr #1 {
@@ -119,6 +121,12 @@ def test_a_link_without_words_is_removed_whole():
     Même problème que #12, mais le journal reste vide | mais le journal reste vide
     打不开。与 #12 重复。 | 打不开。
     #12 と同じ問題です。落ちます。 | 落ちます。
+    Sorry, doppelt gemeldet. |
+    落ちます。重複でしたらすみません。 | 落ちます。
+    抱歉重复提交了 |
+    Возможно, дубликат #1 |
+    Es hängt. #12 ist ein Duplikat von diesem. | Es hängt.
+    #12 это дубликат этой задачи. Падает. | Падает.
 """)
 def test_notes_are_removed(text, left):
     assert without_notes(text).strip() == left
@@ -129,6 +137,7 @@ def test_notes_are_removed(text, left):
     [
         "Duplicate symbols when linking",
         "重复点击按钮会崩溃",
+        "Die Liste zeigt jeden Eintrag doppelt, danke",
         "数据重复",
         "行が重複します",
     ],

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from unittest.mock import Mock, call
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import gis_builder
 from gis_builder.cli import app
+from gis_builder.pairing import positives
 from gis_builder.pairing.positives import SameProblem
 from tests.support.linear import assert_linear
 
@@ -102,6 +104,16 @@ def test_more_words_in_common_are_more_probable():
     found = [same_problem.probability(texts[20], each) for each in texts]
     assert all(lower <= higher for lower, higher in pairwise(found))
     assert found[0] < 0.5 < 0.9 < found[20]
+
+
+def test_an_original_is_weighed_once(monkeypatch):
+    texts = [f"Printer {n} jams\n\nIt stops." for n in range(9)]
+    same_problem = SameProblem(texts)
+    read = Mock(side_effect=positives.words)
+    monkeypatch.setattr(positives, "words", read)
+    for text in texts[1:]:
+        same_problem.probability(text, texts[0])
+    assert read.mock_calls.count(call(texts[0])) == 1
 
 
 def test_the_words_of_each_title_are_looked_for_in_the_other_text():

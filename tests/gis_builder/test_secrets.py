@@ -333,37 +333,39 @@ def test_a_rejected_value_does_not_hide_the_next_one():
 @parametrize(
     "unit",
     [
-        "password",
-        "key-",
-        "eyJ",
-        "-----BEGIN PRIVATE KEY-----",
-        "a@b.",
-        "Cookie: a=b;",
-        "密码：",
+        *text_lines(r"""
+        password
+        key-
+        eyJ
+        -----BEGIN PRIVATE KEY-----
+        a@b.
+        Cookie: a=b;
+        密码：
+        | password |
+        eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n
+        SECRET_KEY='
+        --token-name
+        <td>password</td><td>
+        clé d'api
+        login(key="
+        a:5432:
+        abcd\n
+        user a\n
+        "password": {
+        a:b@c:
+        &quot;
+        MIIEpAIBAAKCAQEA
+        AKIA
+        password: <<A\n
+    """),
         "пароль: ",
-        "| password |",
-        "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
-        "SECRET_KEY='",
-        "--token-name",
         "AUTH PLAIN ",
-        "<td>password</td><td>",
         "wandb login -a ",
-        "clé d'api",
-        'login(key="',
-        "a:5432:",
-        "abcd\n",
-        "user a\n",
-        '"password": {',
         "my api ",
-        "a:b@c:",
         "set -x ",
         "sqlplus ",
-        "&quot;",
         "ＡＢ\u200b",
-        "MIIEpAIBAAKCAQEA",
-        "AKIA",
         "0123456789abcdef" * 2 + "\n",
-        "password: <<A\n",
     ],
 )
 def test_a_hostile_text_takes_linear_time(unit):

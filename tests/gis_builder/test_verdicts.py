@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -118,8 +120,16 @@ def test_a_build_judges_each_thread_once(tmp_path):
     ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999", f"{REPO}#124"],  # a pull request
 )
 def test_only_issues_can_be_explained(work, name):
-    with config_error(r"^issue = "):
+    with config_error(rf"^{name}: "):
         gis_builder.explain(work, name)
+
+
+def test_only_complete_threads_are_judged(work):
+    with closing(sqlite3.connect(work / "store.sqlite")) as connection, connection:
+        connection.execute("UPDATE issues SET depth = 1 WHERE number = 58")
+    explanation = gis_builder.explain(work, f"{REPO}#58")
+    assert explanation.reason == "thread_not_fetched"
+    assert explanation.issue not in verdicts(work)
 
 
 def test_the_newest_number_is_not_that_of_a_former_name(tmp_path):
