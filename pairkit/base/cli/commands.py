@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -165,9 +166,10 @@ def add_command(
     register(command)
 
 
-def run_command(*command: str) -> list[str]:
+def run_command(*command: str) -> str:
     """The command line of a dry run as one of `command` with the same options."""
-    return [*command, *(word for word in sys.argv[2:] if word != "--dry-run")]
+    options = (word for word in sys.argv[2:] if word != "--dry-run")
+    return shlex.join([*command, *options])
 
 
 def _general_parameters(*, json: bool, reads_tables: bool) -> Iterator[Parameter]:
