@@ -93,8 +93,8 @@ _NEW_WORK = Option(
 _SETTINGS = "llm_labeler.settings:LabelSettings"
 
 
-class GenerateRequest(Request, shared=options, settings=_SETTINGS):
-    """The arguments of `generate` and `plan`."""
+class _RunRequest(Request, shared=options, settings=_SETTINGS):
+    """The common arguments of `generate` and `judge`."""
 
     data: Source
     _: KW_ONLY
@@ -102,14 +102,6 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
     out: str | Path = "pairs"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None
-    task: str | None = None
-    size: int | None = None
-    samples: int | None = None
-    examples: str | Path | None = None
-    prompt: str | Path | None = None
-    polarity: str | None = None
-    aggregation: str | None = None
-    judges: LlmsGiven | None = None
     limit: int | None = None
     draw: int | None = None
     max_cost: float | None = None
@@ -124,6 +116,20 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
     settings: Mapping[str, Any] | Iterable[str] | None = None
     fresh: bool = False
     progress: bool | Listener = True
+
+
+class GenerateRequest(_RunRequest, shared=options, settings=_SETTINGS):
+    """The arguments of `generate` and `plan`."""
+
+    _: KW_ONLY
+    task: str | None = None
+    size: int | None = None
+    samples: int | None = None
+    examples: str | Path | None = None
+    prompt: str | Path | None = None
+    polarity: str | None = None
+    aggregation: str | None = None
+    judges: LlmsGiven | None = None
 
 
 @takes(GenerateRequest)
@@ -218,31 +224,13 @@ def parse(
     )
 
 
-class JudgeRequest(Request, shared=options, settings=_SETTINGS):
+class JudgeRequest(_RunRequest, shared=options, settings=_SETTINGS):
     """The arguments of `judge`."""
 
-    data: Source
     _: KW_ONLY
-    llm: LlmsGiven | None = None
     out: str | Path = "judged"
-    work: str | Path | None = parameter(_NEW_WORK, default=None)
-    columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
     label_range: tuple[float, float] | str | None = None
-    limit: int | None = None
-    draw: int | None = None
-    max_cost: float | None = None
-    max_tokens: int | None = None
-    max_requests: int | None = None
-    batch: bool = False
-    keep_going: bool = False
-    retry_failed: bool = False
-    local_only: bool | None = None
-    seed: int | None = None
-    config: str | Path | None = None
-    settings: Mapping[str, Any] | Iterable[str] | None = None
-    fresh: bool = False
-    progress: bool | Listener = True
 
 
 @takes(JudgeRequest)
@@ -269,7 +257,7 @@ def judge(request: JudgeRequest) -> JudgedPairs:
     return judge_pairs(_checked(request), rules)
 
 
-def _checked(request: GenerateRequest | JudgeRequest) -> LabelCall:
+def _checked(request: _RunRequest) -> LabelCall:
     """Check the arguments of a request, and merge its settings."""
     from llm_labeler.clients.llms import read_arguments
     from llm_labeler.runs.asking import LabelCall
