@@ -39,7 +39,6 @@ from pairkit.base.cli.terminal import (
     show,
 )
 from pairkit.base.errors import ConfigError, PairkitError
-from pairkit.base.extras import __version__
 from pairkit.base.printable import one_line
 from pairkit.base.settings import keys_ending, plain_words
 
@@ -79,6 +78,8 @@ def application(name: str, purpose: str) -> Typer:
 
     def show_version(requested: bool) -> None:
         if requested:
+            from pairkit.base.extras import __version__
+
             out.print(f"{name} (aoe-toolkit {__version__})")
             raise Exit
 
