@@ -159,7 +159,7 @@ class ShowRequest(ReadRequest, shared=options):
     _: KW_ONLY
     split: str | None = parameter(default=None, metavar="NAME", main=True)
     row: int = parameter(default=0, metavar="N", main=True)
-    label: int | None = parameter(default=None, metavar="N", main=True)
+    label: float | None = parameter(default=None, metavar="X", main=True)
 
 
 @takes(ShowRequest)

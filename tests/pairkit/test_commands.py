@@ -115,6 +115,7 @@ def test_help(pairs):
 @each_line("""
     code, message, command
     2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
+    2 | --label 0.5: no pair in train of | show DATA --label 0.5
     2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
     2 | --format 'odt': expected 'jsonl' or 'csv' | export DATA --format odt -o x
     2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
