@@ -166,7 +166,7 @@ class Labelled(RunResult):
 
     Attributes:
         out: Folder of the dataset.
-        work: Folder of the answers, for `show`, `report`, `score` and `parse`.
+        work: Folder of the answers, for `show`, `report`, `evaluate` and `parse`.
         statistics: Content of the dataset's statistics.json.
         dropped: Number of input rows, proposals, candidates and questions without a pair, by reason.
         judges: The judges' estimated accuracies; None without judges.

@@ -110,10 +110,10 @@ def test_the_report_says_what_a_drop_reason_means(tmp_path):
         "1. A man plays the guitar.\n2. A man is playing guitar.",
     )
     how = {"llm": {"me": lambda _: reply}, "polarity": "positive"}
-    result = llm_labeler.generate([text], out=tmp_path / "o", **how)
-    assert re.search(
-        r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work))
-    )
+    result = llm_labeler.generate([text, text], out=tmp_path / "o", **how)
+    report = repr(llm_labeler.report(result.work))
+    assert re.search(r"echo +1 +a repetition of the prompt", report)
+    assert re.search(r"repeated +1$", report, re.MULTILINE)  # a row, not a proposal
 
 
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path, out):

@@ -26,6 +26,8 @@ def warnings(out, answers, **options):
     given = {"polarity": "positive", **options}
     llms = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
+    report = llm_labeler.report(result.work)
+    assert not any(" --" in warning for warning in report.warnings)
     card = (result.out / "README.md").read_text()
     assert all(
         f"* **Warning.** {warning}." in card
