@@ -28,6 +28,7 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
+from pairkit.dataset.records import label_scale
 from pairkit.extracting.html_blocks import without_tags
 
 _HEADER_WORDS = 4  # a single header with at least so many words is a sentence
@@ -257,7 +258,6 @@ def read_existing_pairs(
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
     dataset = read_pairs(source, columns, rules)
-    highest = max(dataset.rows["label"], default=0.0)
     rows = _with_ids(dataset.rows)
     reasons = _reasons(rows, settings)
     rows = rows.head(len(reasons))
@@ -277,7 +277,7 @@ def read_existing_pairs(
     if isinstance(source, str | Path) and Path(source).exists():
         name = Path(name).name
     splits = tuple(dataset.splits)
-    half = max(highest, 1.0) / 2
+    half = label_scale(dataset.rows["label"]) / 2
     return ExistingPairs(name, splits, rows, _by_text(rows), half, dropped)
 
 
@@ -316,8 +316,11 @@ def _reasons(rows: pl.DataFrame, settings: InputSettings) -> list[str | None]:
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """Add ids of the pairs, and rename the source's columns whose names judging needs."""
-    clash = {name: f"source_{name}" for name in _ADDED if name in rows.columns}
-    rows = rows.drop(clash.values(), strict=False).rename(clash)
+    for name in _ADDED:
+        renamed = name
+        while renamed in rows.columns:
+            renamed = f"source_{renamed}"
+        rows = rows.rename({name: renamed}, strict=False)
     ids = [
         Candidate(Text.of(first, 0).text_id, second, "positive", ()).candidate_id
         for first, second in rows.select("text1", "text2").iter_rows()
