@@ -18,7 +18,7 @@ from llm_labeler.clients.llms import (
 )
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
-from llm_labeler.dispatch.budget import PROMISE, Spending, money
+from llm_labeler.dispatch.budget import PROMISE, Spending, check_prices, money
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.asking import (
     LabelCall,
@@ -230,7 +230,10 @@ def plan(call: LabelCall) -> Plan:
     record, texts, providers = prepare(call)
     path = call.work / STORE_FILE
     with AnswerStore(path) if path.exists() else nullcontext() as store:
-        return estimate(record, texts.texts, providers, store)
+        estimated = estimate(record, texts.texts, providers, store)
+    prices = {name: llm.prices for name, llm in providers.items()}
+    check_prices(estimated.limits, prices, estimated.spent)
+    return estimated
 
 
 @dataclass(frozen=True, slots=True)

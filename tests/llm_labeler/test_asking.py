@@ -61,6 +61,13 @@ def test_judging_waits_for_all_proposals(tmp_path, out):
     assert "not_judged" not in generate(out).dropped
 
 
+def test_votes_that_were_not_requested_are_missed(tmp_path, out):
+    llms = {name: answering(name) for name in ("ann", "bob")}
+    result = llm_labeler.generate(TEXTS, llm=llms, out=out, polarity="positive")
+    with data_error("not_judged 4.* judges have not answered; run .* aggregation=$"):
+        llm_labeler.parse(result.work, out=tmp_path / "voted", aggregation="vote")
+
+
 def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
     texts = [f"The nurse takes pill number {number}." for number in range(20)]
     result = generate(out, texts=texts, max_requests=40)
@@ -222,6 +229,8 @@ def test_an_estimate_computed_by_hand(planned):
 
 
 def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
+    with config_error("the price of a is unknown; give"):
+        planned(max_cost=1)
     plan = planned()
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None

@@ -113,7 +113,9 @@ def test_queries_become_triplets(out):
     {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
     {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
     {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
-    {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
+    {'llm': 'claude-x'} | 'claude-x'; .*, wordnet or ensemble, or .*llm.claude.kind=anthropic
+    {'judges': 'ensemble'} | no LLM is named 'ensemble'; expected .* wordnet or writer, or add
+    {'llm': 'ensemble', 'settings': {'ensemble.members': 'a,b'}} | no LLM is named 'a'
     {'llm': 'meta/llama3.1:8b'} | give llm='llama' settings='llm.llama.model=meta/llama3.1:8b'
     {'llm': 'mistral:7b'} | or add \[llm.mistral\] to a file for config=
     {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'
