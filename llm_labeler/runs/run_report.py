@@ -281,7 +281,7 @@ class Shown(CommandResult):
     """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:
-        prompts: The sent messages by polarity, as (role, content).
+        prompts: The sent messages by polarity, as (role, content); none to rules.
         answers: All stored answers, including those of earlier runs.
         failures: The unanswered questions.
         gathered: Proposals and candidates of the last run; None without an answer.
@@ -343,8 +343,9 @@ def show_sentence(work: Path, sentence: str) -> Shown:
     record, texts = load_run(work)
     text = find_text(texts, sentence, work)
     settings = record.settings
+    are_rules = all(settings.llm[name].is_rules for name in settings.proposers)
     prompts: dict[str, list[tuple[str, str]]] = {}
-    for polarity in settings.prompt.polarities:
+    for polarity in () if are_rules else settings.prompt.polarities:
         opening = record.template.opening(polarity)
         question = record.template.question(text.text, settings.size, polarity)
         messages = (*opening, question)
