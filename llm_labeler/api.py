@@ -19,6 +19,8 @@ from pairkit.base.cli.options import (
     parameter,
     takes,
 )
+from pairkit.base.settings import argument
+from pairkit.dataset.labels import label_rules
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -212,7 +214,6 @@ def parse(
         DataError: A damaged store, or no remaining pair.
     """
     from llm_labeler.runs import label as _label
-    from pairkit.base.settings import argument
 
     return _label.parse(
         argument("work", work, Path),
@@ -251,7 +252,6 @@ def judge(request: JudgeRequest) -> JudgedPairs:
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.judge_pairs import judge_pairs
-    from pairkit.dataset.labels import label_rules
 
     rules = label_rules(request.labels, request.label_range)
     return judge_pairs(_checked(request), rules)
@@ -261,7 +261,6 @@ def _checked(request: _RunRequest) -> LabelCall:
     """Check the arguments of a request, and merge its settings."""
     from llm_labeler.clients.llms import read_arguments
     from llm_labeler.runs.asking import LabelCall
-    from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_apart, work_beside
 
     out = argument("out", request.out, Path)
@@ -299,7 +298,6 @@ def show(sentence: str, *, work: str | Path) -> Shown:
         DataError: No such sentence, or several.
     """
     from llm_labeler.runs.run_report import show_sentence
-    from pairkit.base.settings import argument
 
     return show_sentence(
         argument("work", work, Path), argument("sentence", sentence, str)
@@ -317,7 +315,6 @@ def report(work: str | Path) -> Report:
         DataError: The folder is damaged.
     """
     from llm_labeler.runs.run_report import report_run
-    from pairkit.base.settings import argument
 
     return report_run(argument("work", work, Path))
 
@@ -354,8 +351,6 @@ def evaluate(
         load_run_record,
         read_private,
     )
-    from pairkit.base.settings import argument
-    from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("work", work, Path)

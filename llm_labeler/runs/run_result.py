@@ -115,6 +115,11 @@ class RunResult(Printed):
         """The error that lists missing answers; None if nothing failed."""
         return self.asked.problem(self.out)
 
+    def check(self) -> None:
+        """Raise the error that lists missing answers, if there are any."""
+        if self.problem is not None:
+            raise self.problem
+
     @property
     def cost(self) -> float | None:
         """US dollars of this session; None if a price is unknown."""
