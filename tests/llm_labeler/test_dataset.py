@@ -254,7 +254,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
         (ann, {"max_requests": 0}, r"\(not_answered 6\): no question was answered; .* higher max_cost="),
         # With a warning that ends so, the advice is given once.
         (lambda _: "1. Cats sleep.", {"polarity": "positive", "settings": {"filters.min_shared": 0.3}},
-         r"3 of 3 sentences have little to do .*: look at some with `label show`, and try another model or another prompt="),
+         r"3 of 3 sentences have little to do .*: look at some .*, and try another model or another prompt="),
     ],
 )  # fmt: skip
 def test_a_dataset_without_pairs_is_refused(out, answer, options, message):

@@ -1,7 +1,6 @@
 """Settings, text for terminals, tables and progress."""
 
 import io
-import json
 import re
 from pathlib import Path
 
@@ -292,14 +291,9 @@ def test_bar_on_terminal(clock):
 
 
 def test_durations():
-    words = {
-        0.0421: "42 ms",
-        8.4: "8 s",
-        65: "1 min 05 s",
-        7_800: "2 h 10 min",
-        273_600: "3 d 4 h",
-    }
-    assert {seconds: duration(seconds) for seconds in words} == words
+    seconds = (0.0421, 8.4, 65, 7_800, 273_600)
+    words = "42 ms, 8 s, 1 min 05 s, 2 h 10 min, 3 d 4 h"
+    assert ", ".join(map(duration, seconds)) == words
 
 
 @each_line("""
@@ -323,16 +317,13 @@ def test_messages_and_records_have_no_keys(tmp_path, key):
         == "setting '[key]': expected key=value"
     )
     write_json(tmp_path / "run.json", {"extra": {"user": key}})
-    assert json.loads((tmp_path / "run.json").read_text()) == {
-        "extra": {"user": "[key]"}
-    }
+    assert '"user": "[key]"' in (tmp_path / "run.json").read_text()
 
 
 def test_ordinary_words_are_no_keys():
-    text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
-    assert str(ConfigError(text)) == text
-    paths = (
-        "data/gsk_2024_trials.csv, my_hf_model_2024_base, models/hf_minilm_v2_finetuned,"
+    text = (
+        "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
+        " data/gsk_2024_trials.csv, my_hf_model_2024_base, models/hf_minilm_v2_finetuned,"
         " sk-learn-contrib-2024, pk_customers_2024_11"
     )
-    assert str(ConfigError(paths)) == paths
+    assert str(ConfigError(text)) == text
