@@ -100,11 +100,8 @@ def test_some_objects_may_lack_the_column(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     result = read(path, tmp_path, "note")
-    assert (result.texts, result.rows, result.dropped) == (
-        ["Tea is hot."],
-        [3],
-        {"empty": 1},
-    )
+    assert (result.texts, result.rows) == (["Tea is hot."], [3])
+    assert result.dropped == {"empty": 1}
     with data_error("no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
     # Strings instead of objects.
@@ -123,19 +120,13 @@ def test_a_sentence_as_header_is_refused(tmp_path):
 
 def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path):
     (tmp_path / "set/data").mkdir(parents=True)
-    texts = {
-        "train": ["Tea is hot.", "Tea is hot.", "Ice is cold."],
-        "test": ["Not me."] * 3,
-    }
-    for split, first in texts.items():
+    train = ["Tea is hot.", "Tea is hot.", "Ice is cold."]
+    for split, first in (("train", train), ("test", ["Not me."] * 3)):
         table = frame(text1=first, text2=["a", "b", "c"], label=[1, 0, 1])
         table.write_parquet(tmp_path / f"set/data/{split}-00000-of-00001.parquet")
     result = read(tmp_path / "set", tmp_path)
-    assert (result.texts, result.name, result.dropped) == (
-        PLAIN[:2],
-        "set",
-        {"repeated": 1},
-    )
+    assert (result.texts, result.name) == (PLAIN[:2], "set")
+    assert result.dropped == {"repeated": 1}
     (tmp_path / "triplets").mkdir()
     frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(
         tmp_path / "triplets/train.jsonl"
@@ -207,10 +198,8 @@ def test_unusable_rows_are_counted_with_an_example(tmp_path):
     path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     result = read(path, tmp_path, settings=FILTERS | {"input.min_chars": 3})
     assert result.texts == ["Tea is hot."]
-    counts = {"too_short": 2, "unusable_characters": 3}
-    assert (
-        result.dropped == dict.fromkeys(("empty", "not_text", "too_long"), 1) | counts
-    )
+    once = dict.fromkeys(("empty", "not_text", "too_long"), 1)
+    assert result.dropped == {**once, "too_short": 2, "unusable_characters": 3}
     assert f"{path}:2: not used, unusable_characters" in result.examples
     assert f"{path}:5: not used, too_long" in result.examples
 
@@ -227,10 +216,8 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(PLAIN))
     frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
     (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
-    a, b, c = (
-        read(tmp_path / name, tmp_path).sha256
-        for name in ("a.txt", "b.parquet", "c.txt")
-    )
+    names = ("a.txt", "b.parquet", "c.txt")
+    a, b, c = (read(tmp_path / name, tmp_path).sha256 for name in names)
     assert a == b != c
     assert len(a) == 64
 
