@@ -267,8 +267,8 @@ def test_settings_are_fixed_after_judgements(tmp_path):
     assert len(pairkit.review(rows(), place, n=9).judgements()) == 0
     found = pairkit.review(rows(), place, n=12)  # before any judgement
     assert repr(found) == f"Review({str(place)!r}: 12 pairs, 0 judgements, 0 people)"
-    with found.serve(["ann"], port=0) as server:
-        Reviewer(server.links["ann"]).say("yes")
+    with ann_at(found) as ann:
+        ann.say("yes")
     pairkit.review(rows(), place)
     pairkit.review(rows(), place, n=12, seed=42)
     for wrong in ({"n": 9}, {"seed": 7}, {"grades": True}, {"strata": ["split"]}):
@@ -373,6 +373,6 @@ def test_any_sequence_of_actions(tmp_path_factory, actions):
 
 def test_long_texts_are_cut(tmp_path):
     pairs = [pair("x " * 150_000, "y")]
-    with pairkit.review(pairs, tmp_path / "d.review").serve(["ann"], port=0) as server:
-        shown = Reviewer(server.links["ann"]).state()["pair"]["texts"]
+    with ann_at(pairkit.review(pairs, tmp_path / "d.review")) as ann:
+        shown = ann.state()["pair"]["texts"]
     assert [side["left_out"] for side in shown] == [100_000, 0]
