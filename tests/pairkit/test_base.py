@@ -77,6 +77,7 @@ def test_layers(tmp_path):
     ['other.sed=3'] | unknown setting 'other.sed'; known here: name, seed
     ['seed=3'] | unknown setting 'seed'; did you mean inner.seed or other.seed
     ['kind=a'] | unknown setting 'kind'; did you mean servers.NAME.kind
+    ['servers.x.inner=a'] | unknown setting 'servers.x.inner'; known here: api_key_env, headers
     ['servers.x.kid=a'] | unknown setting 'servers.x.kid'; known here: api_key_env, headers, kind
     ['inner.seed=1\\nratio=2'] | setting 'inner.seed' = '1.*ratio=2': expected a whole number
     ['ratio=DIGITS'] | setting 'ratio' = '999

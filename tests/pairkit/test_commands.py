@@ -144,6 +144,7 @@ def test_errors_name_the_flag(pairs, code, message, command):
         *text_table("""
         aoe_train | train --learning-rate 1 | no option --learning-rate; did you mean --lr?
         aoe_train | train --batchsize 1 | no option --batchsize; did you mean --batch-size?
+        aoe_train | train --output x | no option --output; did you mean --out?
         aoe_train | train --four-bit | no option --four-bit; did you mean --set lora.four_bit=…?
         aoe_train | index --data t.txt | no option --data; INPUT has no option before it, and `
         aoe_train | train -d t.txt --lr | '--lr' requires an argument

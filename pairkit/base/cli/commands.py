@@ -335,7 +335,7 @@ def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
             continue
         flag = parameter.flag.strip("-")
         flags.append(flag)
-        if words.match(flag) or in_text(parameter.text):
+        if words.match(flag) or name.startswith(flag) or in_text(parameter.text):
             meant.append(flag)
 
     for flag in meant or get_close_matches(name, flags, 1, _MIN_SIMILARITY):
