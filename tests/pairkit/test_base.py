@@ -140,15 +140,10 @@ def test_invalid_toml(tmp_path):
 def test_one_line():
     assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
     assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
-    assert all(
-        map(
-            holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")
-        )
-    )
-    assert (
-        one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz")
-        == "no error: done\ufffd[0m x y z"
-    )
+    controls = "\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d"
+    assert all(map(holds_no_text, controls))
+    line = one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz")
+    assert line == "no error: done\ufffd[0m x y z"
     assert one_line("half \ud83d") == "half \ufffd"
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
@@ -196,9 +191,7 @@ def test_formulas_are_escaped_and_back(texts):
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     sheet = escape_formulas(rows)
     assert not any(
-        text[:1] in tuple("=+-@\t\r\n＝＋－＠")
-        for text in sheet["text"].to_list()
-        if text
+        text.startswith(tuple("=+-@\t\r\n＝＋－＠")) for text in sheet["text"]
     )
     # Exactly the texts that would be formulas without their first apostrophe.
     assert [
@@ -229,14 +222,13 @@ def drawn(table, width):
 
 @parametrize("width", [24, *range(60, 121)])
 def test_narrow_terminal(width):
+    numbers = [*range(1_000_000, 1_000_012), 3]
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
-    table.add_row(
-        "a folder with a long name of many words", *range(1_000_000, 1_000_012), 3
-    )
+    table.add_row("a folder with a long name of many words", *numbers)
     lines = drawn(table, width)
     assert max(map(len, lines)) <= width
-    for number in (*range(1_000_000, 1_000_012), 3):
-        assert f"{number:,}" in "\n".join(lines).split()
+    shown = "\n".join(lines).split()
+    assert {f"{number:,}" for number in numbers} <= {*shown}
 
 
 def test_cells_are_not_markup():
