@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import data_error, remote_error, table
+from tests.support.shorthand import config_error, data_error, remote_error, table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
@@ -142,6 +142,17 @@ def test_a_folder_without_a_train_split(tmp_path):
         read(folder, tmp_path)
     (folder / "test.jsonl").rename(folder / "all.jsonl")
     assert read(folder, tmp_path).texts == PLAIN
+
+
+def test_files_of_a_pattern(tmp_path):
+    (tmp_path / "b[1].txt").write_text("Ice is cold.\nIs it late?\n")
+    (tmp_path / "a.txt").write_text("Tea is hot.\n")
+    assert read(tmp_path / "*.txt", tmp_path).texts == PLAIN
+    assert read(tmp_path / "b[1].txt", tmp_path).texts == PLAIN[1:]
+    with data_error("no table matches this pattern"):
+        read(tmp_path / "*.csv", tmp_path)
+    with config_error("not a valid path"):
+        read("Tea is hot. " * 400, tmp_path)
 
 
 def test_a_hub_name(monkeypatch, tmp_path):
