@@ -381,7 +381,7 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         return matches[0]
     if matches:
         raise DataError(
-            f"{len(matches)} sentences have ids that begin with {sentence!r}; give more characters",
+            f"{len(matches)} sentences match {sentence!r}; give one or its whole text_id",
             path=work,
         )
     raise DataError(

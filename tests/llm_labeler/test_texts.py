@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -27,6 +28,7 @@ class Read:
     examples: list[str]
     name: str
     sha256: str
+    work: Path
 
 
 def read(source, folder, column=None, **options):
@@ -50,6 +52,7 @@ def read(source, folder, column=None, **options):
         [line.partition(" (")[0] for line in result.messages if ": not used, " in line],
         run["name"],
         run["sha256"],
+        result.work,
     )
 
 
@@ -147,7 +150,10 @@ def test_a_folder_without_a_train_split(tmp_path):
 def test_files_of_a_pattern(tmp_path):
     (tmp_path / "b[1].txt").write_text("Ice is cold.\nIs it late?\n")
     (tmp_path / "a.txt").write_text("Tea is hot.\n")
-    assert read(tmp_path / "*.txt", tmp_path).texts == PLAIN
+    result = read(tmp_path / "*.txt", tmp_path)
+    assert (result.texts, result.rows) == (PLAIN, [1, 1, 2])
+    with data_error("2 sentences match 'row:1'; give one"):
+        llm_labeler.show("row:1", work=result.work)
     assert read(tmp_path / "b[1].txt", tmp_path).texts == PLAIN[1:]
     with data_error("no table matches this pattern"):
         read(tmp_path / "*.csv", tmp_path)
