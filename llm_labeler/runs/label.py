@@ -72,7 +72,7 @@ def generate(call: LabelCall) -> Labelled:
         screened = ScreenedTexts(store, record, texts.texts)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not call.keep_going:
-            command = _parse_command(call.work, call.out)
+            command = _parse_command(call, call.out)
             refuse_unanswered(asked, f", or make the dataset without them: {command}")
         rejected = sum(f.final and record.asks(f.key) for f in store.failures())
         if rejected:
@@ -131,18 +131,22 @@ def _stopped(asked: AskSummary, call: LabelCall) -> str:
     if not call.settings.judges or not asked.cached + asked.spent.requests:
         return limit
     unjudged = call.out.with_name(f"{call.out.name}-unjudged")
-    command = _parse_command(call.work, unjudged, aggregation="union")
+    command = _parse_command(call, unjudged, aggregation="union")
     return f"{limit}; {command} makes a dataset of all proposals, judged or not"
 
 
-def _parse_command(work: Path, out: Path, **more: str) -> str:
-    """The call of `parse`."""
-    arguments = {"work": str(work), "out": str(out), **more}
-    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+def _parse_command(call: LabelCall, out: Path, **more: str) -> str:
+    """The call of `parse`, which replaces what the run may replace."""
+    python = []
     words = ["label", "parse"]
-    for name, value in arguments.items():
+    for name, value in {"work": str(call.work), "out": str(out), **more}.items():
+        python.append(f"{name}={value!r}")
         words += [f"--{name}", value]
-    return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
+    if call.fresh:
+        python.append("fresh=True")
+        words.append("--fresh")
+    python_call = f"llm_labeler.parse({', '.join(python)})"
+    return by_reader(shell=shlex.join(words), python=python_call)
 
 
 def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:

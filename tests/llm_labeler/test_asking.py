@@ -54,8 +54,9 @@ def test_a_rejected_question_does_not_stop_judging(out):
 
 def test_judging_waits_for_all_proposals(tmp_path, out):
     passing = CallFailed("rejected", "not now", retry=False)
-    with remote_error(r"no answer to 1 questions \(rejected 1: not now\)"):
-        generate(out, passing)
+    remedy = r"no answer to 1 questions \(rejected 1: not now\).*out', fresh=True\)`"
+    with remote_error(remedy):
+        generate(out, passing, fresh=True)
     report = llm_labeler.report(tmp_path / "out.work")
     assert (report.failures, report.llms["bob"].kept) == ({"rejected": 1}, 4)
     assert "not_judged" not in generate(out).dropped
