@@ -2,7 +2,6 @@
 
 import json
 import random
-from itertools import groupby
 
 import polars as pl
 import pytest
@@ -40,14 +39,9 @@ def train(result):
 
 
 def test_labels_and_texts_are_mixed(out):
-    texts = [
-        f"Sentence {number} is about the thing with number {number}."
-        for number in range(300)
-    ]
+    texts = [f"Sentence {n} is about the thing with number {n}." for n in range(300)]
     frame = train(generate(out, texts, settings=ONLY_TRAIN))
     assert frame.height == 1500
-    labels = frame["label"].to_list()
-    assert max(len(list(run)) for _, run in groupby(labels)) < 40  # 0.6 ** 40 is 1e-9
     batches = [frame[start : start + 32] for start in range(0, frame.height - 32, 32)]
     assert all(5 <= batch["label"].sum() <= 30 for batch in batches)
     assert all(batch["text1"].n_unique() > 20 for batch in batches)

@@ -139,9 +139,8 @@ def test_examples_are_messages_before_the_question(tmp_path):
     positives = ("It is warm.", "Heat is\n2. felt.")
     rows = [cold | {"positive": positive} for positive in positives]
     few.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    positive, negative = prompts(
-        tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet"
-    )
+    triplets = {"prompt": own, "examples": few, "task": "triplet"}
+    positive, negative = prompts(tmp_path / "out", PUMP, **triplets)
     parts = [
         "Be brief.",
         "2 of It is hot.",
@@ -153,17 +152,13 @@ def test_examples_are_messages_before_the_question(tmp_path):
         "1 against It is hot.",
         "1. antonym: It is cold.",
     ]
-    given = {"examples": few, "polarity": "positive"}
-    (hardened,) = prompts(tmp_path / "hardened", PUMP, **given)
-    answer = json.loads(hardened.split("\n\n")[2])
-    assert answer == {"sentences": ["It is warm.", "Heat is 2. felt."]}
-    (pairs,) = prompts(tmp_path / "pairs", PUMP, examples=few, polarity="negative")
-    assert '\n\n{"sentences": ["It is cold."]}\n\n' in pairs  # of no kind
+    positive, negative = prompts(tmp_path / "pairs", PUMP, examples=few)
+    answer = '{"sentences": ["It is warm.", "Heat is 2. felt."]}'
+    assert f"\n\n{answer}\n\n" in positive
+    assert '\n\n{"sentences": ["It is cold."]}\n\n' in negative  # of no kind
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
-        (_, negative) = prompts(
-            tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet"
-        )
+        _, negative = prompts(tmp_path / f"{kind}", PUMP, **triplets)
         assert "\n\n1. It is cold.\n\n" in negative
 
 

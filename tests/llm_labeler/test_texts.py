@@ -2,9 +2,8 @@
 
 import json
 import random
-from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -18,21 +17,8 @@ FILTERS |= {"filters.min_length_ratio": 0.0, "filters.max_length_ratio": 99.0}
 _NUMBERS = count()
 
 
-@dataclass(frozen=True)
-class Read:
-    """The sentences of a run with their rows, and the unusable rows by reason."""
-
-    texts: list[str]
-    rows: list[int]
-    dropped: dict[str, int]
-    examples: list[str]
-    name: str
-    sha256: str
-    work: Path
-
-
 def read(source, folder, column=None, **options):
-    """Label the sentences with an LLM that has one answer for all of them."""
+    """The sentences that are labelled, by an LLM that has one answer for all of them."""
     out = folder / f"out-{next(_NUMBERS)}"
     given = {"polarity": "positive", "settings": FILTERS, **options}
     columns = {"text": column} if column else None
@@ -45,14 +31,15 @@ def read(source, folder, column=None, **options):
     )
     texts = pl.read_parquet(result.work / "texts.parquet")
     run = json.loads((out / "run.json").read_text())["input"]
-    return Read(
-        texts["text"].to_list(),
-        texts["row"].to_list(),
-        dict(llm_labeler.report(result.work).dropped_texts),
-        [line.partition(" (")[0] for line in result.messages if ": not used, " in line],
-        run["name"],
-        run["sha256"],
-        result.work,
+    unused = [line for line in result.messages if ": not used, " in line]
+    return SimpleNamespace(
+        texts=[*texts["text"]],
+        rows=[*texts["row"]],
+        dropped=llm_labeler.report(result.work).dropped_texts,
+        examples=[line.partition(" (")[0] for line in unused],
+        name=run["name"],
+        sha256=run["sha256"],
+        work=result.work,
     )
 
 

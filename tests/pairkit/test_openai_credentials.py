@@ -72,21 +72,22 @@ def test_openai_headers_are_sent_only_to_openai():
 
 
 def test_key_from_variable_or_file(tmp_path):
-    assert find_key("llm c", "MINE", {"MINE": " sk-1\n"}, "") == Key("sk-1", "MINE")
+    def found(**environ):
+        return find_key("llm c", "MINE", environ, "set MINE")
+
+    assert found(MINE=" sk-1\n") == Key("sk-1", "MINE")
     file = tmp_path / "key"
     file.write_text("sk-3\n")
-    assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key(
-        "sk-3", "MINE_FILE"
-    )
+    assert found(MINE_FILE=str(file)) == Key("sk-3", "MINE_FILE")
     assert "sk-3" not in repr(Key("sk-3", "MINE"))
     with config_error("can't be read"):
-        find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
+        found(MINE_FILE=str(tmp_path / "none"))
     for environ in ({}, {"MINE": " "}, {"MINE_FILE": ""}):
         with config_error("llm c: no key; set MINE"):
-            find_key("llm c", "MINE", environ, "set MINE")
+            found(**environ)
     for secret in ("sk-é", "two words", "a\nb", "nul\0"):
         with config_error("MINE isn't a key") as caught:
-            find_key("llm c", "MINE", {"MINE": secret}, "")
+            found(MINE=secret)
         assert secret not in str(caught.value)
 
 
