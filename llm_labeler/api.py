@@ -343,8 +343,6 @@ def evaluate(
         ConfigError: Not a working folder, or no such file.
         DataError: Gold pairs without text or label, or a damaged folder.
     """
-    import polars as pl
-
     from llm_labeler.judging.scoring import score_candidates
     from llm_labeler.runs.label_folder import (
         CANDIDATES_FILE,
@@ -359,9 +357,9 @@ def evaluate(
     rules = label_rules(labels, label_range, "skip")
     record = load_run_record(folder)
     gold_pairs = read_pairs(gold, columns=columns, rules=rules)
-    rows = pl.concat(gold_pairs.splits.values(), how="diagonal_relaxed")
     candidates = read_private(folder / CANDIDATES_FILE)
-    report = score_candidates(rows, candidates, record.settings.ensemble, threshold)
+    ensemble = record.settings.ensemble
+    report = score_candidates(gold_pairs.rows, candidates, ensemble, threshold)
     return replace(report, labels=gold_pairs.labels)
 
 

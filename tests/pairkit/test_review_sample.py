@@ -134,7 +134,8 @@ def test_number_of_strata_depends_on_the_sample_size(begun):
 
     assert strata(n=20) == ("label",)
     assert strata(n=30) == ("label", "evidence")
-    assert strata(n=12, strata=["evidence"]) == ("evidence",)
+    for names in (["evidence"], "evidence"):
+        assert strata(n=12, strata=names) == ("evidence",)
     assert strata(n=12, strata=[]) == ()
     with config_error("strata = colour: expected some of label, evidence"):
         begun(rows(), strata=["colour"])
