@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.asking import LabelCall
     from llm_labeler.runs.judge_pairs import JudgedPairs
-    from llm_labeler.runs.label import Plan
     from llm_labeler.runs.run_report import Report, Shown
-    from llm_labeler.runs.run_result import Labelled
+    from llm_labeler.runs.run_result import Labelled, Plan
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
