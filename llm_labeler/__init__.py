@@ -16,9 +16,8 @@ _PUBLIC_NAMES = {
     "llm_labeler.clients.llms": "Llm Llms",
     "llm_labeler.judging.scoring": "ScoreReport ScoreRow",
     "llm_labeler.records": "CallFailed",
-    "llm_labeler.runs.run_result": "Labelled",
+    "llm_labeler.runs.run_result": "Estimate Labelled Plan",
     "llm_labeler.runs.judge_pairs": "JudgedPairs",
-    "llm_labeler.runs.label": "Estimate Plan",
     "llm_labeler.runs.run_report": "Report Shown Yield",
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, _PUBLIC_NAMES)

@@ -13,9 +13,9 @@ from llm_labeler.judging.scoring import ScoreReport as ScoreReport
 from llm_labeler.judging.scoring import ScoreRow as ScoreRow
 from llm_labeler.records import CallFailed as CallFailed
 from llm_labeler.runs.judge_pairs import JudgedPairs as JudgedPairs
-from llm_labeler.runs.label import Estimate as Estimate
-from llm_labeler.runs.label import Plan as Plan
 from llm_labeler.runs.run_report import Report as Report
 from llm_labeler.runs.run_report import Shown as Shown
 from llm_labeler.runs.run_report import Yield as Yield
+from llm_labeler.runs.run_result import Estimate as Estimate
 from llm_labeler.runs.run_result import Labelled as Labelled
+from llm_labeler.runs.run_result import Plan as Plan

@@ -19,6 +19,8 @@ from pairkit.base.cli.options import (
     parameter,
     takes,
 )
+from pairkit.base.settings import argument
+from pairkit.dataset.labels import label_rules
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
@@ -26,9 +28,8 @@ if TYPE_CHECKING:
     from llm_labeler.judging.scoring import ScoreReport
     from llm_labeler.runs.asking import LabelCall
     from llm_labeler.runs.judge_pairs import JudgedPairs
-    from llm_labeler.runs.label import Plan
     from llm_labeler.runs.run_report import Report, Shown
-    from llm_labeler.runs.run_result import Labelled
+    from llm_labeler.runs.run_result import Labelled, Plan
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -93,8 +94,8 @@ _NEW_WORK = Option(
 _SETTINGS = "llm_labeler.settings:LabelSettings"
 
 
-class GenerateRequest(Request, shared=options, settings=_SETTINGS):
-    """The arguments of `generate` and `plan`."""
+class _RunRequest(Request, shared=options, settings=_SETTINGS):
+    """The common arguments of `generate` and `judge`."""
 
     data: Source
     _: KW_ONLY
@@ -102,14 +103,6 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
     out: str | Path = "pairs"
     work: str | Path | None = parameter(_NEW_WORK, default=None)
     columns: Mapping[str, str] | None = None
-    task: str | None = None
-    size: int | None = None
-    samples: int | None = None
-    examples: str | Path | None = None
-    prompt: str | Path | None = None
-    polarity: str | None = None
-    aggregation: str | None = None
-    judges: LlmsGiven | None = None
     limit: int | None = None
     draw: int | None = None
     max_cost: float | None = None
@@ -124,6 +117,20 @@ class GenerateRequest(Request, shared=options, settings=_SETTINGS):
     settings: Mapping[str, Any] | Iterable[str] | None = None
     fresh: bool = False
     progress: bool | Listener = True
+
+
+class GenerateRequest(_RunRequest, shared=options, settings=_SETTINGS):
+    """The arguments of `generate` and `plan`."""
+
+    _: KW_ONLY
+    task: str | None = None
+    size: int | None = None
+    samples: int | None = None
+    examples: str | Path | None = None
+    prompt: str | Path | None = None
+    polarity: str | None = None
+    aggregation: str | None = None
+    judges: LlmsGiven | None = None
 
 
 @takes(GenerateRequest)
@@ -206,7 +213,6 @@ def parse(
         DataError: A damaged store, or no remaining pair.
     """
     from llm_labeler.runs import label as _label
-    from pairkit.base.settings import argument
 
     return _label.parse(
         argument("work", work, Path),
@@ -218,31 +224,13 @@ def parse(
     )
 
 
-class JudgeRequest(Request, shared=options, settings=_SETTINGS):
+class JudgeRequest(_RunRequest, shared=options, settings=_SETTINGS):
     """The arguments of `judge`."""
 
-    data: Source
     _: KW_ONLY
-    llm: LlmsGiven | None = None
     out: str | Path = "judged"
-    work: str | Path | None = parameter(_NEW_WORK, default=None)
-    columns: Mapping[str, str] | None = None
     labels: Mapping[str, Meaning] | str | None = None
     label_range: tuple[float, float] | str | None = None
-    limit: int | None = None
-    draw: int | None = None
-    max_cost: float | None = None
-    max_tokens: int | None = None
-    max_requests: int | None = None
-    batch: bool = False
-    keep_going: bool = False
-    retry_failed: bool = False
-    local_only: bool | None = None
-    seed: int | None = None
-    config: str | Path | None = None
-    settings: Mapping[str, Any] | Iterable[str] | None = None
-    fresh: bool = False
-    progress: bool | Listener = True
 
 
 @takes(JudgeRequest)
@@ -263,17 +251,15 @@ def judge(request: JudgeRequest) -> JudgedPairs:
         RemoteError: A server failed; the same call continues.
     """
     from llm_labeler.runs.judge_pairs import judge_pairs
-    from pairkit.dataset.labels import label_rules
 
     rules = label_rules(request.labels, request.label_range)
     return judge_pairs(_checked(request), rules)
 
 
-def _checked(request: GenerateRequest | JudgeRequest) -> LabelCall:
+def _checked(request: _RunRequest) -> LabelCall:
     """Check the arguments of a request, and merge its settings."""
     from llm_labeler.clients.llms import read_arguments
     from llm_labeler.runs.asking import LabelCall
-    from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_apart, work_beside
 
     out = argument("out", request.out, Path)
@@ -311,7 +297,6 @@ def show(sentence: str, *, work: str | Path) -> Shown:
         DataError: No such sentence, or several.
     """
     from llm_labeler.runs.run_report import show_sentence
-    from pairkit.base.settings import argument
 
     return show_sentence(
         argument("work", work, Path), argument("sentence", sentence, str)
@@ -329,7 +314,6 @@ def report(work: str | Path) -> Report:
         DataError: The folder is damaged.
     """
     from llm_labeler.runs.run_report import report_run
-    from pairkit.base.settings import argument
 
     return report_run(argument("work", work, Path))
 
@@ -358,16 +342,12 @@ def evaluate(
         ConfigError: Not a working folder, or no such file.
         DataError: Gold pairs without text or label, or a damaged folder.
     """
-    import polars as pl
-
     from llm_labeler.judging.scoring import score_candidates
     from llm_labeler.runs.label_folder import (
         CANDIDATES_FILE,
         load_run_record,
         read_private,
     )
-    from pairkit.base.settings import argument
-    from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.reader import read_pairs
 
     folder = argument("work", work, Path)
@@ -376,9 +356,9 @@ def evaluate(
     rules = label_rules(labels, label_range, "skip")
     record = load_run_record(folder)
     gold_pairs = read_pairs(gold, columns=columns, rules=rules)
-    rows = pl.concat(gold_pairs.splits.values(), how="diagonal_relaxed")
     candidates = read_private(folder / CANDIDATES_FILE)
-    report = score_candidates(rows, candidates, record.settings.ensemble, threshold)
+    ensemble = record.settings.ensemble
+    report = score_candidates(gold_pairs.rows, candidates, ensemble, threshold)
     return replace(report, labels=gold_pairs.labels)
 
 

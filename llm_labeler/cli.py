@@ -11,7 +11,6 @@ from pairkit.base.cli.terminal import next_step, show
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
-    from llm_labeler.runs.judge_pairs import JudgedPairs
     from llm_labeler.runs.run_result import Labelled
 
 app = application(
@@ -31,25 +30,12 @@ def _generate(
     dry_run: bool = False,
     json: bool = False,
     quiet: bool = False,
-) -> None:
-    if dry_run:
-        show(api.plan(**arguments), json=json, quiet=quiet)
-        next_step("start the run", run_command("label", "generate"), quiet=quiet)
-        return
-    _show_all(api.generate(**arguments), json=json, quiet=quiet)
-
-
-def _judge(
-    arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
-) -> None:
-    _show_all(api.judge(**arguments), json=json, quiet=quiet)
-
-
-def _show_all(result: Labelled | JudgedPairs, *, json: bool, quiet: bool) -> None:
-    """Show the result, then exit with an error if LLMs or questions failed."""
-    show(result, json=json, quiet=quiet)
-    if result.problem is not None:
-        raise result.problem
+) -> Labelled | None:
+    if not dry_run:
+        return api.generate(**arguments)
+    show(api.plan(**arguments), json=json, quiet=quiet)
+    next_step("start the run", run_command("label", "generate"), quiet=quiet)
+    return None
 
 
 add_command(
@@ -72,7 +58,6 @@ add_command(
     api.judge,
     "label judge -d pairs --llm chatgpt,llama,chatglm --out judged",
     "label judge -d demo --llm chatgpt --draw 500 --max-cost 1 --out judged-demo",
-    run=_judge,
 )
 add_command(
     app,

@@ -267,7 +267,7 @@ class Plan(Printed):
     strategy: str
     repositories: tuple[RepoPlan, ...]
     spent: Usage
-    build: Sequence[str] = ()  # the command of a build with the same options
+    build: str = ""  # the command of a build with the same options
 
     @property
     def points(self) -> int:
@@ -301,11 +301,10 @@ class Plan(Printed):
             "spent": {"points": self.spent.points, "requests": self.spent.requests},
         }
 
-    def next_steps(self) -> list[tuple[str, Sequence[str]]]:
+    def next_steps(self) -> list[tuple[str, str]]:
         """The command that follows a plan."""
-        return (
-            [("build the dataset", self.build)] if self.build and self.requests else []
-        )
+        step = ("build the dataset", self.build)
+        return [step] if self.build and self.requests else []
 
     def tables(self) -> list[ResultTable]:
         """The table, if there is anything to crawl."""

@@ -433,6 +433,8 @@ def write(
                 ": no question was answered; run `label generate` again, with a higher --max-cost,"
                 " --max-tokens or --max-requests if a limit stopped it"
             )
+        elif reasons.get("not_judged") and not statistics["judges"]["by_name"]:
+            message += ": judges have not answered; run `label generate` with the same --aggregation"
         else:
             warnings = statistics.get("warnings") or ["look at some with `label show`"]
             message += f"; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from glob import has_magic
 from hashlib import sha256
 from heapq import nsmallest
 from itertools import chain
@@ -25,9 +26,10 @@ from pairkit.base.system.text_lines import read_json_lines, read_text_lines
 from pairkit.dataset.labels import MISSING, LabelRules
 from pairkit.dataset.reading.columns import text_column, text_length
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
-from pairkit.dataset.reading.parts import TablePart, parts_of
+from pairkit.dataset.reading.parts import TablePart, parts_of, valid_path
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
+from pairkit.dataset.records import label_scale
 from pairkit.extracting.html_blocks import without_tags
 
 _HEADER_WORDS = 4  # a single header with at least so many words is a sentence
@@ -61,11 +63,11 @@ def read_values(source: Source, columns: Columns) -> Values:
     if isinstance(source, Sequence) and not isinstance(source, str):
         yield from _record_values(enumerate(source, 1), source_name(source), columns)
         return
-    path = Path(source) if isinstance(source, str | Path) else None
-    if path and (path.is_file() or format_of(path) in (".txt", *SUFFIXES)):
+    path = valid_path(source) if isinstance(source, str | Path) else None
+    if path and (path.is_file() or _names_file(path)):
         yield from _file_values(path, columns)
         return
-    splits = parts_of(source)
+    splits = parts_of(source, lines=True)
     if path and path.is_dir() and "train" not in splits:
         raise DataError(
             "has no train split, such as data/train-00000-of-00001.parquet or train.jsonl; give one of its"
@@ -78,6 +80,11 @@ def read_values(source: Source, columns: Columns) -> Values:
             yield from _file_values(part.table, columns)
         else:
             yield from _frame_values(part, columns)
+
+
+def _names_file(path: Path) -> bool:
+    """Whether a path that may be missing is that of a file, not a pattern."""
+    return format_of(path) in (".txt", *SUFFIXES) and not has_magic(str(path))
 
 
 def _file_values(path: Path, columns: Columns) -> Values:
@@ -257,7 +264,6 @@ def read_existing_pairs(
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
     dataset = read_pairs(source, columns, rules)
-    highest = max(dataset.rows["label"], default=0.0)
     rows = _with_ids(dataset.rows)
     reasons = _reasons(rows, settings)
     rows = rows.head(len(reasons))
@@ -277,7 +283,7 @@ def read_existing_pairs(
     if isinstance(source, str | Path) and Path(source).exists():
         name = Path(name).name
     splits = tuple(dataset.splits)
-    half = max(highest, 1.0) / 2
+    half = label_scale(dataset.rows["label"]) / 2
     return ExistingPairs(name, splits, rows, _by_text(rows), half, dropped)
 
 
@@ -316,8 +322,11 @@ def _reasons(rows: pl.DataFrame, settings: InputSettings) -> list[str | None]:
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """Add ids of the pairs, and rename the source's columns whose names judging needs."""
-    clash = {name: f"source_{name}" for name in _ADDED if name in rows.columns}
-    rows = rows.drop(clash.values(), strict=False).rename(clash)
+    for name in _ADDED:
+        renamed = name
+        while renamed in rows.columns:
+            renamed = f"source_{renamed}"
+        rows = rows.rename({name: renamed}, strict=False)
     ids = [
         Candidate(Text.of(first, 0).text_id, second, "positive", ()).candidate_id
         for first, second in rows.select("text1", "text2").iter_rows()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from llm_labeler.clients.llms import (
 )
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import QUESTIONS, AnswerStore
-from llm_labeler.dispatch.budget import PROMISE, Spending, money
+from llm_labeler.dispatch.budget import Spending, check_prices
 from llm_labeler.records import Ask, Text, TokenUsage
 from llm_labeler.runs.asking import (
     LabelCall,
@@ -39,11 +39,10 @@ from llm_labeler.runs.label_folder import (
 )
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts
-from llm_labeler.runs.run_result import AskSummary, Labelled, Notes
+from llm_labeler.runs.run_result import AskSummary, Estimate, Labelled, Notes, Plan
 from llm_labeler.settings import BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.errors import ConfigError, DataError, by_reader, spoken
+from pairkit.base.errors import ConfigError, DataError, by_reader
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, lock_folder
 from pairkit.base.system.machine import batched
@@ -72,7 +71,7 @@ def generate(call: LabelCall) -> Labelled:
         screened = ScreenedTexts(store, record, texts.texts)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not call.keep_going:
-            command = _parse_command(call.work, call.out)
+            command = _parse_command(call, call.out)
             refuse_unanswered(asked, f", or make the dataset without them: {command}")
         rejected = sum(f.final and record.asks(f.key) for f in store.failures())
         if rejected:
@@ -131,18 +130,22 @@ def _stopped(asked: AskSummary, call: LabelCall) -> str:
     if not call.settings.judges or not asked.cached + asked.spent.requests:
         return limit
     unjudged = call.out.with_name(f"{call.out.name}-unjudged")
-    command = _parse_command(call.work, unjudged, aggregation="union")
+    command = _parse_command(call, unjudged, aggregation="union")
     return f"{limit}; {command} makes a dataset of all proposals, judged or not"
 
 
-def _parse_command(work: Path, out: Path, **more: str) -> str:
-    """The call of `parse`."""
-    arguments = {"work": str(work), "out": str(out), **more}
-    python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+def _parse_command(call: LabelCall, out: Path, **more: str) -> str:
+    """The call of `parse`, which replaces what the run may replace."""
+    python = []
     words = ["label", "parse"]
-    for name, value in arguments.items():
+    for name, value in {"work": str(call.work), "out": str(out), **more}.items():
+        python.append(f"{name}={value!r}")
         words += [f"--{name}", value]
-    return by_reader(shell=shlex.join(words), python=f"llm_labeler.parse({python})")
+    if call.fresh:
+        python.append("fresh=True")
+        words.append("--fresh")
+    python_call = f"llm_labeler.parse({', '.join(python)})"
+    return by_reader(shell=shlex.join(words), python=python_call)
 
 
 def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
@@ -230,128 +233,10 @@ def plan(call: LabelCall) -> Plan:
     record, texts, providers = prepare(call)
     path = call.work / STORE_FILE
     with AnswerStore(path) if path.exists() else nullcontext() as store:
-        return estimate(record, texts.texts, providers, store)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The likely and the maximum tokens and cost of one LLM.
-
-    Attributes:
-        questions: Number of all questions for proposals.
-        missing: Number of unanswered ones.
-        judge_calls: Likely number of questions for votes.
-        tokens: Likely tokens, estimated from the lengths of the texts.
-        at_most: Upper bound that budgets are checked against, without judging, which depends on the answers.
-        cost: US dollars of `tokens`; None: unknown price.
-        cost_at_most: US dollars of `at_most`.
-        leaves_machine: Whether texts go to another machine.
-    """
-
-    llm: str
-    model: str
-    questions: int
-    missing: int
-    judge_calls: int
-    tokens: int
-    at_most: int
-    cost: float | None
-    cost_at_most: float | None
-    leaves_machine: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate for JSON."""
-        fields = asdict(self)
-        del fields["llm"]
-        return {"tokens_at_most": fields.pop("at_most"), **fields}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
-    """The estimated calls, tokens and cost of a run."""
-
-    texts: int
-    dropped_texts: Mapping[str, int]
-    estimates: tuple[Estimate, ...]
-    limits: BudgetSettings
-    spent: Spending
-
-    @property
-    def cost(self) -> float | None:
-        """Likely cost in US dollars; None if a price is unknown."""
-        total = 0.0
-        for estimate in self.estimates:
-            if estimate.cost is None:
-                return None
-            total += estimate.cost
-        return total
-
-    @property
-    def calls(self) -> int:
-        """Likely number of calls."""
-        return sum(each.missing + each.judge_calls for each in self.estimates)
-
-    def short_of(self) -> tuple[str, ...]:
-        """A line for each limit that the run will probably reach before its end."""
-        spent = self.spent
-        tokens = sum(estimate.tokens for estimate in self.estimates)
-        amounts: tuple[tuple[str, float, float, Callable[[float], str]], ...] = (
-            ("max_requests", spent.requests, self.calls, "{:,} calls".format),
-            ("max_tokens", spent.tokens, tokens, "{:,} tokens".format),
-            ("max_cost", spent.known_cost, self.cost or 0.0, money),
-        )
-        lines = []
-        for name, so_far, likely, shown in amounts:
-            limit = getattr(self.limits, name)
-            total = so_far + likely
-            if limit is not None and total > limit:
-                flag = f"--{name.replace('_', '-')}={limit}"
-                line = (
-                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
-                    f" {flag} covers about {limit / total:.0%} of it: raise it, or use fewer"
-                    " sentences with --draw"
-                )
-                lines.append(spoken(line))
-        return tuple(lines)
-
-    def table(self) -> ResultTable:
-        """One row per LLM."""
-        table = ResultTable(
-            "LLM",
-            "missing",
-            "tokens",
-            "at most",
-            "cost",
-            "at most",
-            "text",
-            title=f"{self.texts:,} sentences",
-            caption="\n".join((f"at most: {PROMISE}", *self.short_of())),
-            left=("text",),
-        )
-        for estimate in self.estimates:
-            table.add_row(
-                estimate.llm,
-                f"{estimate.missing:,} of {estimate.questions:,}",
-                estimate.tokens,
-                estimate.at_most,
-                money(estimate.cost),
-                money(estimate.cost_at_most),
-                "may leave" if estimate.leaves_machine else "stays",
-            )
-        return table
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan for JSON."""
-        return {
-            "texts": self.texts,
-            "dropped": dict(self.dropped_texts),
-            "calls": self.calls,
-            "tokens": sum(estimate.tokens for estimate in self.estimates),
-            "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
-            "cost": self.cost,
-            "short_of": [*self.short_of()],
-            "llms": {estimate.llm: estimate.to_dict() for estimate in self.estimates},
-        }
+        estimated = estimate(record, texts.texts, providers, store)
+    prices = {name: llm.prices for name, llm in providers.items()}
+    check_prices(estimated.limits, prices, estimated.spent)
+    return estimated
 
 
 def estimate(

@@ -32,7 +32,7 @@ from llm_labeler.settings import LabelSettings
 from llm_labeler.settings.llms import FUNCTION
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import CommandResult
-from pairkit.base.errors import DataError
+from pairkit.base.errors import DataError, spoken
 
 _MEANINGS = {**FILTER_REASONS, **ANSWER_REASONS}  # of reasons to drop a proposal
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
@@ -131,7 +131,7 @@ class Yields:
             yield (
                 f"{off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
                 f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
-                " of rewriting them: look at some with `label show`, and try --prompt=hardened"
+                " of rewriting them: look at some with `label show`, and try another model or another --prompt"
             )
         copies = signs["copies"]
         negatives = signs["negatives"]
@@ -214,23 +214,26 @@ class Report(Printed):
 
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and a table of reasons for each kind of loss."""
-        losses = {"Unused input rows": self.dropped_texts}
+        losses = [_losses("Unused input rows", self.dropped_texts)]
         for name, counts in self.llms.items():
-            losses[f"Dropped proposals of {name}"] = counts.dropped
-        losses["Candidates rejected by the aggregation"] = self.turned_down
-        losses["Unanswered questions"] = self.failures
-        tables = [self.table()]
-        for title, reasons in losses.items():
-            if not reasons:
-                continue
-            columns = ("meaning",) if _MEANINGS.keys() & reasons.keys() else ()
-            table = ResultTable("reason", "number", *columns, title=title, left=columns)
-            for reason, number in sorted(reasons.items()):
-                table.add_row(
-                    reason, number, *(_MEANINGS.get(reason, "") for _ in columns)
-                )
-            tables.append(table)
-        return tables
+            title = f"Dropped proposals of {name}"
+            losses.append(_losses(title, counts.dropped, _MEANINGS))
+        losses += [
+            _losses("Candidates rejected by the aggregation", self.turned_down),
+            _losses("Unanswered questions", self.failures),
+        ]
+        return [self.table(), *(table for table in losses if table.rows)]
+
+
+def _losses(
+    title: str, reasons: Mapping[str, int], meanings: Mapping[str, str] = {}
+) -> ResultTable:
+    """Counts by reason, with the meanings of reasons that need one."""
+    columns = ("meaning",) if meanings else ()
+    table = ResultTable("reason", "number", *columns, title=title, left=columns)
+    for reason, number in sorted(reasons.items()):
+        table.add_row(reason, number, *(meanings.get(reason, "") for _ in columns))
+    return table
 
 
 def report_run(work: Path) -> Report:
@@ -252,7 +255,7 @@ def report_run(work: Path) -> Report:
         llms=yields.by_llm,
         turned_down=_count_pairs(work / CANDIDATES_FILE, yields.by_llm),
         failures=failures,
-        warnings=yields.warnings(),
+        warnings=tuple(map(spoken, yields.warnings())),
         work=work,
         example=example or texts[0].text_id,
     )
@@ -278,7 +281,7 @@ class Shown(CommandResult):
     """One sentence with its prompts, answers, proposals and votes.
 
     Attributes:
-        prompts: The sent messages by polarity, as (role, content).
+        prompts: The sent messages by polarity, as (role, content); none to rules.
         answers: All stored answers, including those of earlier runs.
         failures: The unanswered questions.
         gathered: Proposals and candidates of the last run; None without an answer.
@@ -340,8 +343,9 @@ def show_sentence(work: Path, sentence: str) -> Shown:
     record, texts = load_run(work)
     text = find_text(texts, sentence, work)
     settings = record.settings
+    are_rules = all(settings.llm[name].is_rules for name in settings.proposers)
     prompts: dict[str, list[tuple[str, str]]] = {}
-    for polarity in settings.prompt.polarities:
+    for polarity in () if are_rules else settings.prompt.polarities:
         opening = record.template.opening(polarity)
         question = record.template.question(text.text, settings.size, polarity)
         messages = (*opening, question)
@@ -377,7 +381,7 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         return matches[0]
     if matches:
         raise DataError(
-            f"{len(matches)} sentences have ids that begin with {sentence!r}; give more characters",
+            f"{len(matches)} sentences match {sentence!r}; give one or its whole text_id",
             path=work,
         )
     raise DataError(

@@ -1,16 +1,17 @@
-"""The results of runs: notes, counts, spending, failures and next steps."""
+"""The estimates and results of runs: notes, counts, spending, failures and next steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from llm_labeler.dispatch.budget import Spending, money
+from llm_labeler.dispatch.budget import PROMISE, Spending, money
 from llm_labeler.judging.ensemble import Judges
 from llm_labeler.records import format_counts
+from llm_labeler.settings import BudgetSettings
 from pairkit.base.cli.progress import Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import say
@@ -20,6 +21,127 @@ from pairkit.dataset.records import PairDataset
 from pairkit.similarity.measures import train_command
 
 _MIN_YIELD = 0.1  # pairs or triplets per text; fewer are not worth training
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The likely and the maximum tokens and cost of one LLM.
+
+    Attributes:
+        questions: Number of all questions for proposals.
+        missing: Number of unanswered ones.
+        judge_calls: Likely number of questions for votes.
+        tokens: Likely tokens, estimated from the lengths of the texts.
+        at_most: Upper bound that budgets are checked against, without judging, which depends on the answers.
+        cost: US dollars of `tokens`; None: unknown price.
+        cost_at_most: US dollars of `at_most`.
+        leaves_machine: Whether texts go to another machine.
+    """
+
+    llm: str
+    model: str
+    questions: int
+    missing: int
+    judge_calls: int
+    tokens: int
+    at_most: int
+    cost: float | None
+    cost_at_most: float | None
+    leaves_machine: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate for JSON."""
+        fields = asdict(self)
+        del fields["llm"]
+        return {"tokens_at_most": fields.pop("at_most"), **fields}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Printed):
+    """The estimated calls, tokens and cost of a run."""
+
+    texts: int
+    dropped_texts: Mapping[str, int]
+    estimates: tuple[Estimate, ...]
+    limits: BudgetSettings
+    spent: Spending
+
+    @property
+    def cost(self) -> float | None:
+        """Likely cost in US dollars; None if a price is unknown."""
+        total = 0.0
+        for estimate in self.estimates:
+            if estimate.cost is None:
+                return None
+            total += estimate.cost
+        return total
+
+    @property
+    def calls(self) -> int:
+        """Likely number of calls."""
+        return sum(each.missing + each.judge_calls for each in self.estimates)
+
+    def short_of(self) -> tuple[str, ...]:
+        """A line for each limit that the run will probably reach before its end."""
+        spent = self.spent
+        tokens = sum(estimate.tokens for estimate in self.estimates)
+        amounts: tuple[tuple[str, float, float, Callable[[float], str]], ...] = (
+            ("max_requests", spent.requests, self.calls, "{:,} calls".format),
+            ("max_tokens", spent.tokens, tokens, "{:,} tokens".format),
+            ("max_cost", spent.known_cost, self.cost or 0.0, money),
+        )
+        lines = []
+        for name, so_far, likely, shown in amounts:
+            limit = getattr(self.limits, name)
+            total = so_far + likely
+            if limit is not None and total > limit:
+                flag = f"--{name.replace('_', '-')}={limit}"
+                line = (
+                    f"the run is expected to take {shown(total)}, of which {shown(so_far)} are spent;"
+                    f" {flag} covers about {limit / total:.0%} of it: raise it, or use fewer"
+                    " sentences with --draw"
+                )
+                lines.append(spoken(line))
+        return tuple(lines)
+
+    def table(self) -> ResultTable:
+        """One row per LLM."""
+        table = ResultTable(
+            "LLM",
+            "missing",
+            "tokens",
+            "at most",
+            "cost",
+            "at most",
+            "text",
+            title=f"{self.texts:,} sentences",
+            caption="\n".join((f"at most: {PROMISE}", *self.short_of())),
+            left=("text",),
+        )
+        for estimate in self.estimates:
+            table.add_row(
+                estimate.llm,
+                f"{estimate.missing:,} of {estimate.questions:,}",
+                estimate.tokens,
+                estimate.at_most,
+                money(estimate.cost),
+                money(estimate.cost_at_most),
+                "may leave" if estimate.leaves_machine else "stays",
+            )
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for JSON."""
+        return {
+            "texts": self.texts,
+            "dropped": dict(self.dropped_texts),
+            "calls": self.calls,
+            "tokens": sum(estimate.tokens for estimate in self.estimates),
+            "tokens_at_most": sum(estimate.at_most for estimate in self.estimates),
+            "cost": self.cost,
+            "short_of": [*self.short_of()],
+            "llms": {estimate.llm: estimate.to_dict() for estimate in self.estimates},
+        }
 
 
 class Notes(list[str]):
@@ -115,6 +237,11 @@ class RunResult(Printed):
         """The error that lists missing answers; None if nothing failed."""
         return self.asked.problem(self.out)
 
+    def check(self) -> None:
+        """Raise the error that lists missing answers, if there are any."""
+        if self.problem is not None:
+            raise self.problem
+
     @property
     def cost(self) -> float | None:
         """US dollars of this session; None if a price is unknown."""
@@ -166,7 +293,7 @@ class Labelled(RunResult):
 
     Attributes:
         out: Folder of the dataset.
-        work: Folder of the answers, for `show`, `report`, `score` and `parse`.
+        work: Folder of the answers, for `show`, `report`, `evaluate` and `parse`.
         statistics: Content of the dataset's statistics.json.
         dropped: Number of input rows, proposals, candidates and questions without a pair, by reason.
         judges: The judges' estimated accuracies; None without judges.

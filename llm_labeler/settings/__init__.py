@@ -208,7 +208,7 @@ class JudgeSettings(Settings):
 class EnsembleSettings(Settings):
     """How the proposals of several LLMs become labels."""
 
-    members: tuple[str, ...] = setting(
+    members: Names = setting(
         ("chatgpt", "llama", "chatglm"), "The LLMs that `--llm ensemble` uses."
     )
     aggregation: AggregationName = setting(
@@ -370,9 +370,11 @@ class LabelSettings(Settings):
     def _llms_can_be_used(self) -> LabelSettings:
         for name in (*self.proposers, *self.judge.llms):
             if name not in self.llm:
-                known = f"expected {', '.join(sorted(self.llm))} or ensemble"
+                known = sorted(self.llm)
+                if name in self.proposers:
+                    known.append("ensemble")
                 raise ValueError(
-                    f"no LLM is named {name!r}; {known}, or {how_to_add(name)}"
+                    f"no LLM is named {name!r}; expected {listed(known, 'or')}, or {how_to_add(name)}"
                 )
         for name in self.proposers:
             if self.llm[name].is_rules and self.task != DEFAULT_TASK:

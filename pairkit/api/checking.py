@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pairkit.api import ReadRequest, options
 from pairkit.base.cli.options import OUTPUT, parameter, takes
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.settings import argument, between_commas, load_settings
+from pairkit.base.settings import argument, load_settings
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
@@ -159,7 +159,7 @@ class ShowRequest(ReadRequest, shared=options):
     _: KW_ONLY
     split: str | None = parameter(default=None, metavar="NAME", main=True)
     row: int = parameter(default=0, metavar="N", main=True)
-    label: int | None = parameter(default=None, metavar="N", main=True)
+    label: float | None = parameter(default=None, metavar="X", main=True)
 
 
 @takes(ShowRequest)
@@ -252,12 +252,8 @@ class ReviewRequest(
     seed: int | None = parameter(
         default=None, setting="seed", metavar="N", panel=_SAMPLE
     )
-    strata: Sequence[str] | None = parameter(
-        default=None,
-        setting="strata",
-        metavar="A,B,…",
-        panel=_SAMPLE,
-        read=between_commas,
+    strata: Sequence[str] | str | None = parameter(
+        default=None, setting="strata", metavar="A,B,…", panel=_SAMPLE
     )
     each: int | None = parameter(
         default=None, setting="each", metavar="N", panel=_SAMPLE

@@ -10,11 +10,6 @@ from importlib.util import find_spec
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
-try:
-    __version__ = version("aoe-toolkit")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
-
 _MODULES = {
     "hub": "datasets",
     "label": "HanTa httpx2 json_repair lemminflect openai",
@@ -38,6 +33,18 @@ _COMMANDS = {"aoe": "train", "pairs review": "review", "aoe serve": "review"}
 _EXTRA_OF = {
     module: extra for extra, modules in _MODULES.items() for module in modules.split()
 }
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`; finding it takes some milliseconds, so not when a command starts."""
+    if name != "__version__":
+        raise AttributeError(name)
+    try:
+        found = version("aoe-toolkit")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        found = "0+unknown"
+    globals()[name] = found
+    return found
 
 
 @contextmanager

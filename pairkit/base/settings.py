@@ -204,9 +204,10 @@ def _explain(model: type[Settings], error: ErrorDetails) -> str:
 
 
 def keys_ending(model: type[BaseModel], name: str) -> list[str]:
-    """The dotted keys of a model whose last part is a name; NAME is for any name of a section."""
-    keys = [name] if name in model.model_fields else []
-    for section, inner in _sections(model):
+    """The dotted keys of settings whose last part is a name; NAME is for any name of a section."""
+    sections = dict(_sections(model))
+    keys = [name] if name in model.model_fields.keys() - sections else []
+    for section, inner in sections.items():
         if get_origin(model.model_fields[section].annotation) is dict:
             section = f"{section}.NAME"
         keys += [f"{section}.{key}" for key in keys_ending(inner, name)]

@@ -316,7 +316,7 @@ function drawAnswers() {
   );
   at("answers").className = grades ? "grades" : "";
   at("scale").hidden = !grades;
-  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as in `label sample`
+  if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u });
 }
 
 const name = (word) => word[0].toUpperCase() + word.slice(1);

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import polars as pl
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.settings import Settings
+from pairkit.base.settings import Settings, split_at_commas
 from pairkit.base.system.folders import base_name
 from pairkit.base.system.seeded import in_proportion, random_order
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
@@ -76,7 +76,7 @@ class ReviewOptions(Settings):
 
     n: Annotated[int, Field(ge=1)] | None = None
     seed: int | None = None
-    strata: tuple[str, ...] | None = None
+    strata: Annotated[tuple[str, ...] | None, BeforeValidator(split_at_commas)] = None
     each: Annotated[int, Field(ge=1)] | None = None
     grades: bool | None = None
     question: str | None = None

@@ -91,7 +91,7 @@ def test_a_plan_of_the_sample(work, strategy):
 
 @parametrize("command", ["plan", "build --dry-run --out 'my pairs'"])
 def test_the_next_step_is_a_build_with_the_same_options(tiny, command):
-    options = f"--repos acme/rocket --strategy all --api-url {tiny.url}"
+    options = f"--repos=acme/rocket --strategy all --api-url {tiny.url}"
     words = shlex.split(f"{command} {options}")
     done = run_here("gis_builder", *words, environ=environment(GITHUB_TOKEN="t"))
     build = command.replace("plan", "build").replace(" --dry-run", "")

@@ -75,29 +75,25 @@ def test_results_and_reports(tmp_path, out, caplog):
     assert "union" in repr(score)
     assert "positive" in score._repr_html_()
 
-    words = gold.select(
-        first="text1",
-        second="text2",
-        says=pl.when(pl.col("label") == 1)
-        .then(pl.lit("same"))
-        .otherwise(pl.lit("not")),
-    )
-    unsure = pl.DataFrame({"first": ["a"], "second": ["b"], "says": ["unsure"]})
+    words = [*gold.iter_rows(), ("a", "b", "unsure")]
     again = llm_labeler.evaluate(
-        pl.concat([words, unsure]),
+        [
+            {
+                "first": first,
+                "second": second,
+                "says": {1: "same", 0: "not"}.get(label, label),
+            }
+            for first, second, label in words
+        ],
         work=result.work,
         columns={"text1": "first", "text2": "second", "label": "says"},
         labels={"same": 1, "not": 0, "unsure": "skip"},
     )
     assert again.rows == score.rows
     assert "rows left out: 1 unsure" in repr(again)
-    unread = pl.DataFrame(
-        {"text1": ["a"], "text2": ["b"], "label": [None]}, schema=gold.schema
-    )
-    assert (
-        llm_labeler.evaluate(pl.concat([gold, unread]), work=result.work).rows
-        == score.rows
-    )
+    unread = {"text1": "a", "text2": "b", "label": None}
+    some = llm_labeler.evaluate([*gold.to_dicts(), unread], work=result.work)
+    assert some.rows == score.rows
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
     found = llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100))
@@ -110,10 +106,10 @@ def test_the_report_says_what_a_drop_reason_means(tmp_path):
         "1. A man plays the guitar.\n2. A man is playing guitar.",
     )
     how = {"llm": {"me": lambda _: reply}, "polarity": "positive"}
-    result = llm_labeler.generate([text], out=tmp_path / "o", **how)
-    assert re.search(
-        r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work))
-    )
+    result = llm_labeler.generate([text, text], out=tmp_path / "o", **how)
+    report = repr(llm_labeler.report(result.work))
+    assert re.search(r"echo +1 +a repetition of the prompt", report)
+    assert re.search(r"repeated +1$", report, re.MULTILINE)  # a row, not a proposal
 
 
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path, out):

@@ -54,11 +54,19 @@ def test_a_rejected_question_does_not_stop_judging(out):
 
 def test_judging_waits_for_all_proposals(tmp_path, out):
     passing = CallFailed("rejected", "not now", retry=False)
-    with remote_error(r"no answer to 1 questions \(rejected 1: not now\)"):
-        generate(out, passing)
+    remedy = r"no answer to 1 questions \(rejected 1: not now\).*out', fresh=True\)`"
+    with remote_error(remedy):
+        generate(out, passing, fresh=True)
     report = llm_labeler.report(tmp_path / "out.work")
     assert (report.failures, report.llms["bob"].kept) == ({"rejected": 1}, 4)
     assert "not_judged" not in generate(out).dropped
+
+
+def test_votes_that_were_not_requested_are_missed(tmp_path, out):
+    llms = {name: answering(name) for name in ("ann", "bob")}
+    result = llm_labeler.generate(TEXTS, llm=llms, out=out, polarity="positive")
+    with data_error("not_judged 4.* judges have not answered; run .* aggregation=$"):
+        llm_labeler.parse(result.work, out=tmp_path / "voted", aggregation="vote")
 
 
 def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
@@ -67,10 +75,8 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path, out):
     assert result.asked.stopped == "max_requests"
     assert result.asked.spent.requests >= 36
     assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
-    parameters = (
-        f"work='{result.work}', out='{result.out}-unjudged', aggregation='union'"
-    )
-    command = f"`llm_labeler.parse({parameters})` makes"
+    places = f"work='{result.work}', out='{result.out}-unjudged'"
+    command = f"`llm_labeler.parse({places}, aggregation='union')` makes"
     assert any(command in line for line in result.messages)
     rest = generate(out, texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
@@ -129,12 +135,10 @@ def test_the_ensemble_leaves_out_unavailable_members(out, monkeypatch):
     result = of_ensemble(out, "chatgpt", "llama", "wordnet")
     assert result.positives > 0
     assert result.problem is None
-    lines = [line for line in result.messages if line.startswith("ensemble: ")]
-    assert [line.split(" is left out: ")[0] for line in lines] == [
-        "ensemble: chatgpt",
-        "ensemble: llama",
-    ]
-    assert "start the server" in lines[1]
+    chatgpt, llama = (line for line in result.messages if "is left out" in line)
+    assert chatgpt.startswith("ensemble: chatgpt")
+    assert llama.startswith("ensemble: llama")
+    assert "start the server" in llama
 
 
 def test_only_private_servers_are_advised_to_be_started(out, monkeypatch):
@@ -155,18 +159,11 @@ def test_an_ensemble_without_enough_members_is_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with config_error(r"2 LLMs can't be asked: .*OPENAI_API_KEY.*; llm llama"):
         of_ensemble(tmp_path / "none", "chatgpt", "llama")
+    vote = {"aggregation": "vote"}
     with config_error("wordnet is the only one, so no pair could result"):
-        of_ensemble(
-            tmp_path / "vote", "chatgpt", "llama", "wordnet", aggregation="vote"
-        )
+        of_ensemble(tmp_path / "vote", "chatgpt", "llama", "wordnet", **vote)
     with config_error("OPENAI_API_KEY"):
-        of_ensemble(
-            tmp_path / "named",
-            "wordnet",
-            "chatgpt",
-            judges="chatgpt",
-            aggregation="vote",
-        )
+        of_ensemble(tmp_path / "named", "wordnet", "chatgpt", judges="chatgpt", **vote)
 
 
 def test_an_error_of_one_llm_is_reported_after_the_others_ended(out):
@@ -222,6 +219,8 @@ def test_an_estimate_computed_by_hand(planned):
 
 
 def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned):
+    with config_error("the price of a is unknown; give"):
+        planned(max_cost=1)
     plan = planned()
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None

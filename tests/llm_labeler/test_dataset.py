@@ -2,7 +2,6 @@
 
 import json
 import random
-from itertools import groupby
 
 import polars as pl
 import pytest
@@ -40,14 +39,9 @@ def train(result):
 
 
 def test_labels_and_texts_are_mixed(out):
-    texts = [
-        f"Sentence {number} is about the thing with number {number}."
-        for number in range(300)
-    ]
+    texts = [f"Sentence {n} is about the thing with number {n}." for n in range(300)]
     frame = train(generate(out, texts, settings=ONLY_TRAIN))
     assert frame.height == 1500
-    labels = frame["label"].to_list()
-    assert max(len(list(run)) for _, run in groupby(labels)) < 40  # 0.6 ** 40 is 1e-9
     batches = [frame[start : start + 32] for start in range(0, frame.height - 32, 32)]
     assert all(5 <= batch["label"].sum() <= 30 for batch in batches)
     assert all(batch["text1"].n_unique() > 20 for batch in batches)
@@ -93,22 +87,15 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(out):
     result, kept = drawn(out, "paraphrase")
     rows = pl.concat(result.pairs.splits.values())
     columns = ["text_id", "text2", "polarity", "llms", "votes", "label"]
-    kept = kept.rename({"candidate": "text2"}).with_columns(
-        pl.col("label").cast(pl.Int64)
-    )
-    assert (
-        rows.select(columns)
-        .sort(columns[:3])
-        .equals(kept.select(columns).sort(columns[:3]))
-    )
+    kept = kept.rename({"candidate": "text2"}).cast({"label": pl.Int64})
+    both = (frame.select(columns).sort(columns[:3]) for frame in (rows, kept))
+    assert pl.DataFrame.equals(*both)
     assert rows["llms"].list.len().value_counts().height == 2  # of one LLM, and of both
     for split, rows in result.pairs.splits.items():
         counts = result.statistics["splits"][split]
         assert counts["texts"] == rows["text_id"].n_unique()
-        assert (counts["positive"], counts["negative"]) == (
-            rows["label"].sum(),
-            (1 - rows["label"]).sum(),
-        )
+        assert counts["positive"] == rows["label"].sum()
+        assert counts["negative"] == (1 - rows["label"]).sum()
 
 
 @parametrize("task", ["paraphrase", "triplet"])
@@ -139,15 +126,11 @@ def test_triplets_have_each_sentence_of_texts_with_both_polarities(task, out):
             assert row["llms"] == sorted({*positive["llms"], *negative["llms"]})
             assert row["negative_kind"] == negative["change"]
     if task == "triplet":
-        dropped = result.dropped.get("no_negative", 0) + result.dropped.get(
-            "no_positive", 0
-        )
+        names = ("no_negative", "no_positive")
+        dropped = sum(result.dropped.get(name, 0) for name in names)
         one_sided = [of_text for of_text in sides.values() if not all(of_text.values())]
-        assert (
-            dropped
-            == sum(len(side) for of_text in one_sided for side in of_text.values())
-            > 0
-        )
+        unused = sum(len(side) for of_text in one_sided for side in of_text.values())
+        assert dropped == unused > 0
 
 
 def test_files_of_the_dataset_folder(out):
@@ -164,11 +147,8 @@ def test_files_of_the_dataset_folder(out):
     }
     statistics = json.loads((result.out / "statistics.json").read_text())
     assert statistics == result.statistics
-    assert (statistics["texts"], statistics["proposals"], statistics["candidates"]) == (
-        30,
-        240,
-        150,
-    )
+    numbers = [statistics[key] for key in ("texts", "proposals", "candidates")]
+    assert numbers == [30, 240, 150]
     counts = pl.DataFrame([*statistics["splits"].values()]).sum()
     assert counts.select("positive", "negative", "triplets").row(0) == (90, 60, 90)
     both = {
@@ -224,7 +204,8 @@ def test_the_card(tmp_path):
 def test_the_card_names_rules(out, llms, says, title):
     result = generate(out, ["The doctor treats the child."], llm=llms)
     card = (result.out / "README.md").read_text()
-    assert all(words in card for words in (says, f'pretty_name: "{title}"'))
+    assert says in card
+    assert f'pretty_name: "{title}"' in card
     assert ("Prompt (" in card) == (ann in llms)
 
 
@@ -233,8 +214,8 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
     shards = generate(tmp_path / "shards", settings=ONLY_TRAIN)
     monkeypatch.undo()
     whole = generate(tmp_path / "whole", settings=ONLY_TRAIN)
-    names = [f"train-{number:05}-of-00013.parquet" for number in range(13)]
-    assert sorted(path.name for path in (shards.out / "data").iterdir()) == names
+    names = {f"train-{number:05}-of-00013.parquet" for number in range(13)}
+    assert {path.name for path in (shards.out / "data").iterdir()} == names
     assert len([*(whole.out / "data").iterdir()]) == 1
     for name in ("README.md", "statistics.json", "run.json"):
         assert (whole.out / name).read_bytes() == (shards.out / name).read_bytes()
@@ -254,7 +235,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path, monkeypa
         (ann, {"max_requests": 0}, r"\(not_answered 6\): no question was answered; .* higher max_cost="),
         # With a warning that ends so, the advice is given once.
         (lambda _: "1. Cats sleep.", {"polarity": "positive", "settings": {"filters.min_shared": 0.3}},
-         r"3 of 3 sentences have little to do .*: look at some with `label show`, and try prompt="),
+         r"3 of 3 sentences have little to do .*: look at some .*, and try another model or another prompt="),
     ],
 )  # fmt: skip
 def test_a_dataset_without_pairs_is_refused(out, answer, options, message):

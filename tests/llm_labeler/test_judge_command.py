@@ -132,7 +132,8 @@ def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
 def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path, out):
     source = tmp_path / "pairs"
     source.mkdir()
-    rows = ROWS.with_columns(votes=pl.lit("old"), topic=pl.lit("x"))
+    older = pl.lit("older").alias("source_votes")
+    rows = ROWS.with_columns(older, votes=pl.lit("old"), topic=pl.lit("x"))
     pl.concat([rows, rows.head(1)]).write_parquet(source / "train.parquet")
     rows.head(2).write_parquet(source / "test.parquet")
     result = judged(out, source)
@@ -141,12 +142,13 @@ def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path, out):
         "train": 5,
         "test": 2,
     }
-    assert {"source_votes", "topic", "given_label"} <= {*dataset["train"].columns}
+    kept = {"source_votes", "source_source_votes", "topic", "given_label"}
+    assert kept <= {*dataset["train"].columns}
     assert result.statistics["dropped"] == {"repeated": 1, "undecided": 1}
 
 
 def test_graded_labels_from_half_on_mean_the_same(out):
-    graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.0, 0.0]))
+    graded = ROWS.with_columns(label=pl.Series([4.5, 1.0, 0.5, 1.0, 2.4, 0.0]))
     result = judged(out, graded)
     assert result.statistics["contradictions"] == {"given_same": 0, "given_other": 1}
 

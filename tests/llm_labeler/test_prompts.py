@@ -92,17 +92,14 @@ def test_questions_are_identified_by_text_prompt_and_size(tmp_path):
     prompts(tmp_path / "out", FLUTE, PUMP)
 
     def missing(*texts, **options):
-        return (
-            llm_labeler.plan(texts, llm=mine, work=work, **options).estimates[0].missing
-        )
+        places = {"out": tmp_path / "new", "work": work}
+        (plan,) = llm_labeler.plan(texts, llm=mine, **places, **options).estimates
+        return plan.missing
 
-    fresh = {"out": tmp_path / "new"}
-    assert missing(PUMP, FLUTE, **fresh) == 0
-    assert missing(PUMP, "Tea is hot.", **fresh) == 2
-    assert (
-        missing(PUMP, FLUTE, size=2, **fresh),
-        missing(PUMP, FLUTE, prompt="paper", **fresh),
-    ) == (4, 4)
+    assert missing(PUMP, FLUTE) == 0
+    assert missing(PUMP, "Tea is hot.") == 2
+    assert missing(PUMP, FLUTE, size=2) == 4
+    assert missing(PUMP, FLUTE, prompt="paper") == 4
 
 
 def test_only_answers_of_the_run_are_used(out):
@@ -137,19 +134,13 @@ def test_examples_are_messages_before_the_question(tmp_path):
     own.write_text(
         'system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"'
     )
-    cold = {
-        "anchor": "It is hot.",
-        "negative": "It is cold.",
-        "negative_kind": "antonym",
-    }
-    rows = [
-        cold | {"positive": positive}
-        for positive in ("It is warm.", "Heat is\n2. felt.")
-    ]
+    cold = {"anchor": "It is hot.", "negative": "It is cold."}
+    cold["negative_kind"] = "antonym"
+    positives = ("It is warm.", "Heat is\n2. felt.")
+    rows = [cold | {"positive": positive} for positive in positives]
     few.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    positive, negative = prompts(
-        tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet"
-    )
+    triplets = {"prompt": own, "examples": few, "task": "triplet"}
+    positive, negative = prompts(tmp_path / "out", PUMP, **triplets)
     parts = [
         "Be brief.",
         "2 of It is hot.",
@@ -161,17 +152,13 @@ def test_examples_are_messages_before_the_question(tmp_path):
         "1 against It is hot.",
         "1. antonym: It is cold.",
     ]
-    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[
-        0
-    ].split("\n\n")
-    assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
-    (pairs,) = prompts(tmp_path / "pairs", PUMP, examples=few, polarity="negative")
-    assert '\n\n{"sentences": ["It is cold."]}\n\n' in pairs  # of no kind
+    positive, negative = prompts(tmp_path / "pairs", PUMP, examples=few)
+    answer = '{"sentences": ["It is warm.", "Heat is 2. felt."]}'
+    assert f"\n\n{answer}\n\n" in positive
+    assert '\n\n{"sentences": ["It is cold."]}\n\n' in negative  # of no kind
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
-        (_, negative) = prompts(
-            tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet"
-        )
+        _, negative = prompts(tmp_path / f"{kind}", PUMP, **triplets)
         assert "\n\n1. It is cold.\n\n" in negative
 
 

@@ -26,15 +26,14 @@ def warnings(out, answers, **options):
     given = {"polarity": "positive", **options}
     llms = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
+    report = llm_labeler.report(result.work)
+    assert not any(" --" in warning for warning in report.warnings)
     card = (result.out / "README.md").read_text()
-    assert all(
-        f"* **Warning.** {warning}." in card
-        for warning in result.statistics["warnings"]
-    )
-    assert len(result.statistics["warnings"]) == sum(
-        line.startswith("warning: ") for line in result.messages
-    )
-    return [*result.statistics["warnings"]]
+    found = result.statistics["warnings"]
+    assert all(f"* **Warning.** {warning}." in card for warning in found)
+    noted = [line for line in result.messages if line.startswith("warning: ")]
+    assert len(noted) == len(found)
+    return found
 
 
 def answered(*answers):
@@ -45,11 +44,9 @@ def negatives(old, new, number):
     return {text: f"1. {text.replace(old, new)}" for text in QUESTIONS[:number]}
 
 
-IS_OPEN, ASKS, UNLIKE = (
-    "1. The door to the garden is.",
-    "1. Is one of these doors open?",
-    "1. Do cats sleep?",
-)
+IS_OPEN = "1. The door to the garden is."
+ASKS = "1. Is one of these doors open?"
+UNLIKE = "1. Do cats sleep?"
 
 
 @parametrize(
@@ -110,7 +107,6 @@ def test_answers_that_reach_the_token_limit_before_they_begin(spent, is_warned, 
         for line in result.statistics["warnings"]
         if "reached the token limit" in line
     ]
-    assert [line.partition(" answers")[0] for line in lines] == [
-        "ann: 3 of 4"
-    ] * is_warned
+    assert len(lines) == is_warned
+    assert all(line.startswith("ann: 3 of 4 answers") for line in lines)
     assert all("llm.ann.max_tokens" in line for line in lines)

@@ -28,9 +28,8 @@ def writer(prompt):
             f"1. {text.replace('often', 'frequently').replace('usually', 'commonly')}"
         )
     negation = f"negation: {text.replace('often', 'never').replace('usually', 'never')}"
-    return (
-        f"1. {negation}\n2. {text.replace('Stress', 'Noise').replace('.', ' today.')}"
-    )
+    other = f"{text.replace('Stress', 'Noise').replace('.', ' today.')}"
+    return f"1. {negation}\n2. {other}"
 
 
 def generate(out, **changes):
@@ -38,35 +37,25 @@ def generate(out, **changes):
 
 
 def test_triplets_for_training(out):
-    result = generate(
-        out, task="triplet", settings={"split.validation": 0.0, "split.test": 0.0}
-    )
+    only_train = {"split.validation": 0.0, "split.test": 0.0}
+    result = generate(out, task="triplet", settings=only_train)
     rows = result.pairs.splits["train"]
-    assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {
-        *rows.columns
-    }
-    assert set(rows["text1"]) == set(SENTENCES[:3])
-    assert set(rows["negative_kind"]) == {"negation", None}
+    provenance = {"text_id", "llms", "prompt_hashes", "aggregation"}
+    assert provenance <= {*rows.columns}
+    assert {*rows["text1"]} == {*SENTENCES[:3]}
+    assert {*rows["negative_kind"]} == {"negation", None}
     statistics = json.loads((out / "statistics.json").read_text())
-    assert (
-        sum(statistics["negative_kinds"].values())
-        == statistics["splits"]["train"]["triplets"]
-    )
-    assert statistics["splits"]["train"]["texts"] == 3
+    train = statistics["splits"]["train"]
+    assert sum(statistics["negative_kinds"].values()) == train["triplets"]
+    assert train["texts"] == 3
     assert result.statistics == statistics
     assert "hard negative" in (out / "README.md").read_text()
-    assert [path.name for path in sorted((out).iterdir()) if path.is_dir()] == [
-        "triplet"
-    ]
+    assert [path.name for path in out.iterdir() if path.is_dir()] == ["triplet"]
 
 
 def test_texts_without_both_polarities_are_counted(out):
     def answer(prompt):
-        return (
-            ""
-            if "misled" in prompt
-            else "1. In many people, stress can lead to insomnia."
-        )
+        return "" if "misled" in prompt else writer(prompt)
 
     with data_error("no_negative 1"):
         generate(out, llm=answer, task="triplet", limit=1)
@@ -79,24 +68,18 @@ def test_only_requested_kinds_are_asked_for(out):
         prompts.append(prompt)
         return writer(prompt)
 
-    generate(
-        out, llm=answer, task="triplet", settings={"prompt.changes": "negation,role"}
-    )
-    (changes,) = {
-        prompt.partition("kinds: ")[2].partition(". Begin")[0]
-        for prompt in prompts
-        if "misled" in prompt
-    }
+    chosen = {"prompt.changes": "negation,role"}
+    generate(out, llm=answer, task="triplet", settings=chosen)
+    kinds = [prompt.partition("kinds: ")[2] for prompt in prompts if "misled" in prompt]
+    (changes,) = {text.partition(". Begin")[0] for text in kinds}
     assert "negation" in changes
     assert "role" in changes
     assert "tense" not in changes
 
 
 def test_queries_become_triplets(out):
-    positive, negative = (
-        "What can stress cause in children?",
-        "Which children have no stress?",
-    )
+    positive = "What can stress cause in children?"
+    negative = "Which children have no stress?"
 
     def answer(prompt):
         return f"1. {negative if 'does not answer' in prompt else positive}"
@@ -113,7 +96,9 @@ def test_queries_become_triplets(out):
     {'task': 'triplet', 'prompt': 'paper'} | belongs to the task paraphrase; leave it out
     {'task': 'query', 'llm': 'chatgpt', 'aggregation': 'vote'} | pairs texts of different meaning
     {'llm': 'gpt-4o'} | give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'
-    {'llm': 'claude-x'} | no LLM is named 'claude-x'; .*llm.claude.kind=anthropic
+    {'llm': 'claude-x'} | 'claude-x'; .*, wordnet or ensemble, or .*llm.claude.kind=anthropic
+    {'judges': 'ensemble'} | no LLM is named 'ensemble'; expected .* wordnet or writer, or add
+    {'llm': 'ensemble', 'settings': {'ensemble.members': 'a,b'}} | no LLM is named 'a'
     {'llm': 'meta/llama3.1:8b'} | give llm='llama' settings='llm.llama.model=meta/llama3.1:8b'
     {'llm': 'mistral:7b'} | or add \[llm.mistral\] to a file for config=
     {'task': 'triple'} | expected 'paraphrase', 'triplet' or 'query'

@@ -2,14 +2,14 @@
 
 import json
 import random
-from dataclasses import dataclass
 from itertools import count
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import data_error, remote_error, table
+from tests.support.shorthand import config_error, data_error, remote_error, table
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
 FILTERS = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
@@ -17,20 +17,8 @@ FILTERS |= {"filters.min_length_ratio": 0.0, "filters.max_length_ratio": 99.0}
 _NUMBERS = count()
 
 
-@dataclass(frozen=True)
-class Read:
-    """The sentences of a run with their rows, and the unusable rows by reason."""
-
-    texts: list[str]
-    rows: list[int]
-    dropped: dict[str, int]
-    examples: list[str]
-    name: str
-    sha256: str
-
-
 def read(source, folder, column=None, **options):
-    """Label the sentences with an LLM that has one answer for all of them."""
+    """The sentences that are labelled, by an LLM that has one answer for all of them."""
     out = folder / f"out-{next(_NUMBERS)}"
     given = {"polarity": "positive", "settings": FILTERS, **options}
     columns = {"text": column} if column else None
@@ -43,13 +31,15 @@ def read(source, folder, column=None, **options):
     )
     texts = pl.read_parquet(result.work / "texts.parquet")
     run = json.loads((out / "run.json").read_text())["input"]
-    return Read(
-        texts["text"].to_list(),
-        texts["row"].to_list(),
-        dict(llm_labeler.report(result.work).dropped_texts),
-        [line.partition(" (")[0] for line in result.messages if ": not used, " in line],
-        run["name"],
-        run["sha256"],
+    unused = [line for line in result.messages if ": not used, " in line]
+    return SimpleNamespace(
+        texts=[*texts["text"]],
+        rows=[*texts["row"]],
+        dropped=llm_labeler.report(result.work).dropped_texts,
+        examples=[line.partition(" (")[0] for line in unused],
+        name=run["name"],
+        sha256=run["sha256"],
+        work=result.work,
     )
 
 
@@ -100,11 +90,8 @@ def test_some_objects_may_lack_the_column(tmp_path):
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": 1}\n\n{"id": 2, "note": "Tea is hot."}\n')
     result = read(path, tmp_path, "note")
-    assert (result.texts, result.rows, result.dropped) == (
-        ["Tea is hot."],
-        [3],
-        {"empty": 1},
-    )
+    assert (result.texts, result.rows) == (["Tea is hot."], [3])
+    assert result.dropped == {"empty": 1}
     with data_error("no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
     # Strings instead of objects.
@@ -123,19 +110,13 @@ def test_a_sentence_as_header_is_refused(tmp_path):
 
 def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path):
     (tmp_path / "set/data").mkdir(parents=True)
-    texts = {
-        "train": ["Tea is hot.", "Tea is hot.", "Ice is cold."],
-        "test": ["Not me."] * 3,
-    }
-    for split, first in texts.items():
+    train = ["Tea is hot.", "Tea is hot.", "Ice is cold."]
+    for split, first in (("train", train), ("test", ["Not me."] * 3)):
         table = frame(text1=first, text2=["a", "b", "c"], label=[1, 0, 1])
         table.write_parquet(tmp_path / f"set/data/{split}-00000-of-00001.parquet")
     result = read(tmp_path / "set", tmp_path)
-    assert (result.texts, result.name, result.dropped) == (
-        PLAIN[:2],
-        "set",
-        {"repeated": 1},
-    )
+    assert (result.texts, result.name) == (PLAIN[:2], "set")
+    assert result.dropped == {"repeated": 1}
     (tmp_path / "triplets").mkdir()
     frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(
         tmp_path / "triplets/train.jsonl"
@@ -151,6 +132,20 @@ def test_a_folder_without_a_train_split(tmp_path):
         read(folder, tmp_path)
     (folder / "test.jsonl").rename(folder / "all.jsonl")
     assert read(folder, tmp_path).texts == PLAIN
+
+
+def test_files_of_a_pattern(tmp_path):
+    (tmp_path / "b[1].txt").write_text("Ice is cold.\nIs it late?\n")
+    (tmp_path / "a.txt").write_text("Tea is hot.\n")
+    result = read(tmp_path / "*.txt", tmp_path)
+    assert (result.texts, result.rows) == (PLAIN, [1, 1, 2])
+    with data_error("2 sentences match 'row:1'; give one"):
+        llm_labeler.show("row:1", work=result.work)
+    assert read(tmp_path / "b[1].txt", tmp_path).texts == PLAIN[1:]
+    with data_error("no table matches this pattern"):
+        read(tmp_path / "*.csv", tmp_path)
+    with config_error("not a valid path"):
+        read("Tea is hot. " * 400, tmp_path)
 
 
 def test_a_hub_name(monkeypatch, tmp_path):
@@ -207,10 +202,8 @@ def test_unusable_rows_are_counted_with_an_example(tmp_path):
     path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     result = read(path, tmp_path, settings=FILTERS | {"input.min_chars": 3})
     assert result.texts == ["Tea is hot."]
-    counts = {"too_short": 2, "unusable_characters": 3}
-    assert (
-        result.dropped == dict.fromkeys(("empty", "not_text", "too_long"), 1) | counts
-    )
+    once = dict.fromkeys(("empty", "not_text", "too_long"), 1)
+    assert result.dropped == {**once, "too_short": 2, "unusable_characters": 3}
     assert f"{path}:2: not used, unusable_characters" in result.examples
     assert f"{path}:5: not used, too_long" in result.examples
 
@@ -227,10 +220,8 @@ def test_the_hash_depends_only_on_the_sentences(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(PLAIN))
     frame(number=[1, 2, 3], text=PLAIN).write_parquet(tmp_path / "b.parquet")
     (tmp_path / "c.txt").write_text("\n".join(reversed(PLAIN)))
-    a, b, c = (
-        read(tmp_path / name, tmp_path).sha256
-        for name in ("a.txt", "b.parquet", "c.txt")
-    )
+    names = ("a.txt", "b.parquet", "c.txt")
+    a, b, c = (read(tmp_path / name, tmp_path).sha256 for name in names)
     assert a == b != c
     assert len(a) == 64
 

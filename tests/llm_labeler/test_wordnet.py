@@ -248,17 +248,8 @@ def test_candidates_are_distinct_and_differ_from_the_text(tmp_path):
 def test_rules_are_free_and_local_and_asked_once(tmp_path):
     text = "The doctor often treats a child."
     (estimate,) = llm_labeler.plan([text], llm="wordnet", local_only=True).estimates
-    assert (
-        estimate.tokens,
-        estimate.at_most,
-        estimate.cost,
-        estimate.leaves_machine,
-    ) == (
-        0,
-        0,
-        0.0,
-        False,
-    )
+    assert estimate.tokens == estimate.at_most == estimate.cost == 0
+    assert not estimate.leaves_machine
     once, often = (
         llm_labeler.generate([text], llm="wordnet", out=tmp_path / str(n), samples=n)
         for n in (1, 4)
@@ -266,6 +257,7 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path):
     assert (once.cost, once.asked.spent.requests) == (0.0, 2)
     assert once.statistics == often.statistics
     assert often.asked.spent.requests == 2
+    assert llm_labeler.show(text, work=often.work).prompts == {}
     run = json.loads((tmp_path / "1" / "run.json").read_text())
     assert run["llms"]["wordnet"]["parameters"]["llm"] is False
     assert "samples" not in run["settings"]

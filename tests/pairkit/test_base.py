@@ -1,7 +1,6 @@
 """Settings, text for terminals, tables and progress."""
 
 import io
-import json
 import re
 from pathlib import Path
 
@@ -78,6 +77,7 @@ def test_layers(tmp_path):
     ['other.sed=3'] | unknown setting 'other.sed'; known here: name, seed
     ['seed=3'] | unknown setting 'seed'; did you mean inner.seed or other.seed
     ['kind=a'] | unknown setting 'kind'; did you mean servers.NAME.kind
+    ['servers.x.inner=a'] | unknown setting 'servers.x.inner'; known here: api_key_env, headers
     ['servers.x.kid=a'] | unknown setting 'servers.x.kid'; known here: api_key_env, headers, kind
     ['inner.seed=1\\nratio=2'] | setting 'inner.seed' = '1.*ratio=2': expected a whole number
     ['ratio=DIGITS'] | setting 'ratio' = '999
@@ -140,16 +140,10 @@ def test_invalid_toml(tmp_path):
 def test_one_line():
     assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
     assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
-    assert all(
-        map(
-            holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")
-        )
-    )
-    assert (
-        one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz")
-        == "no error: done\ufffd[0m x y z"
-    )
-    assert one_line("half \ud83d") == "half \ufffd"
+    controls = "\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d"
+    assert all(map(holds_no_text, controls))
+    line = one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz")
+    assert line == "no error: done\ufffd[0m x y z"
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301, None) == "x" * 301
@@ -196,9 +190,7 @@ def test_formulas_are_escaped_and_back(texts):
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     sheet = escape_formulas(rows)
     assert not any(
-        text[:1] in tuple("=+-@\t\r\n＝＋－＠")
-        for text in sheet["text"].to_list()
-        if text
+        text.startswith(tuple("=+-@\t\r\n＝＋－＠")) for text in sheet["text"]
     )
     # Exactly the texts that would be formulas without their first apostrophe.
     assert [
@@ -229,14 +221,13 @@ def drawn(table, width):
 
 @parametrize("width", [24, *range(60, 121)])
 def test_narrow_terminal(width):
+    numbers = [*range(1_000_000, 1_000_012), 3]
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
-    table.add_row(
-        "a folder with a long name of many words", *range(1_000_000, 1_000_012), 3
-    )
+    table.add_row("a folder with a long name of many words", *numbers)
     lines = drawn(table, width)
     assert max(map(len, lines)) <= width
-    for number in (*range(1_000_000, 1_000_012), 3):
-        assert f"{number:,}" in "\n".join(lines).split()
+    shown = "\n".join(lines).split()
+    assert {f"{number:,}" for number in numbers} <= {*shown}
 
 
 def test_cells_are_not_markup():
@@ -292,14 +283,9 @@ def test_bar_on_terminal(clock):
 
 
 def test_durations():
-    words = {
-        0.0421: "42 ms",
-        8.4: "8 s",
-        65: "1 min 05 s",
-        7_800: "2 h 10 min",
-        273_600: "3 d 4 h",
-    }
-    assert {seconds: duration(seconds) for seconds in words} == words
+    seconds = (0.0421, 8.4, 65, 7_800, 273_600)
+    words = "42 ms, 8 s, 1 min 05 s, 2 h 10 min, 3 d 4 h"
+    assert ", ".join(map(duration, seconds)) == words
 
 
 @each_line("""
@@ -323,16 +309,13 @@ def test_messages_and_records_have_no_keys(tmp_path, key):
         == "setting '[key]': expected key=value"
     )
     write_json(tmp_path / "run.json", {"extra": {"user": key}})
-    assert json.loads((tmp_path / "run.json").read_text()) == {
-        "extra": {"user": "[key]"}
-    }
+    assert '"user": "[key]"' in (tmp_path / "run.json").read_text()
 
 
 def test_ordinary_words_are_no_keys():
-    text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
-    assert str(ConfigError(text)) == text
-    paths = (
-        "data/gsk_2024_trials.csv, my_hf_model_2024_base, models/hf_minilm_v2_finetuned,"
+    text = (
+        "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
+        " data/gsk_2024_trials.csv, my_hf_model_2024_base, models/hf_minilm_v2_finetuned,"
         " sk-learn-contrib-2024, pk_customers_2024_11"
     )
-    assert str(ConfigError(paths)) == paths
+    assert str(ConfigError(text)) == text

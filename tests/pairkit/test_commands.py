@@ -44,16 +44,10 @@ def settings(out):
 
 
 def test_flags_become_arguments(pairs):
-    flags = [
-        "--conflicts",
-        "drop",
-        "--split-sizes",
-        "1,0,0",
-        "--seed",
-        "7",
-        "--cut-negatives",
-    ]
-    done = run_pairs("merge", pairs, pairs, "-o", "out", *flags, "--quiet", "--json")
+    flags = (
+        "--conflicts drop --split-sizes 1,0,0 --seed 7 --cut-negatives -o out -q --json"
+    )
+    done = run_pairs("merge", pairs, pairs, *flags.split())
     assert (done.code, done.err) == (0, "")
     inputs = ["my pairs.tsv", "my pairs.tsv-2"]
     chosen = {"conflicts": "drop", "split": [1, 0, 0], "cut_negatives": True, "seed": 7}
@@ -67,27 +61,21 @@ def test_the_order_of_inputs_is_part_of_a_result(pairs):
     merge = ("merge", "--conflicts", "first", "--out", "out")
     assert run_pairs(*merge, "a.tsv", "b.tsv").code == 0
     done = run_pairs(*merge, "b.tsv", "a.tsv")
-    assert (done.code, "inputs.1.name (a.tsv there, b.tsv now)" in done.err) == (
-        2,
-        True,
-    )
+    assert done.code == 2
+    assert "inputs.1.name (a.tsv there, b.tsv now)" in done.err
     assert run_pairs(*merge, "b.tsv", "a.tsv", "--fresh").code == 0
 
 
 def test_the_encoding_of_files_is_an_option_also_of_the_next_step(pairs):
     Path("a.csv").write_bytes("text1,text2,label\nbłąd,żółć,1\n".encode("cp1250"))
-    assert run_pairs("audit", "a.csv").code == 3
-    run_pairs(
-        "export", "a.csv", "--format", "jsonl", "--out", "out", "--encoding", "cp1250"
-    )
+    audit = ("audit", "a.csv")
+    assert run_pairs(*audit).code == 3
+    given = ("--encoding", "cp1250")
+    run_pairs("export", "a.csv", "--out", "out", *given)
     assert "błąd" in Path("out/train.jsonl").read_text()
-    assert (
-        "--encoding cp1250" in run_pairs("audit", "a.csv", "--encoding", "cp1250").err
-    )
-    assert (
-        "expected a name such as"
-        in run_pairs("audit", "a.csv", "--encoding", "klingon").err
-    )
+    assert "--encoding cp1250" in run_pairs(*audit, *given).err
+    unknown = run_pairs(*audit, "--encoding", "klingon").err
+    assert "expected a name such as" in unknown
 
 
 def test_help(pairs):
@@ -115,6 +103,7 @@ def test_help(pairs):
 @each_line("""
     code, message, command
     2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
+    2 | --label 0.5: no pair in train of | show DATA --label 0.5
     2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
     2 | --format 'odt': expected 'jsonl' or 'csv' | export DATA --format odt -o x
     2 | --split-sizes 'most': expected | split DATA --split-sizes most -o x
@@ -143,6 +132,7 @@ def test_errors_name_the_flag(pairs, code, message, command):
         *text_table("""
         aoe_train | train --learning-rate 1 | no option --learning-rate; did you mean --lr?
         aoe_train | train --batchsize 1 | no option --batchsize; did you mean --batch-size?
+        aoe_train | train --output x | no option --output; did you mean --out?
         aoe_train | train --four-bit | no option --four-bit; did you mean --set lora.four_bit=…?
         aoe_train | index --data t.txt | no option --data; INPUT has no option before it, and `
         aoe_train | train -d t.txt --lr | '--lr' requires an argument

@@ -118,6 +118,7 @@ def test_failures_that_end_the_attempts(waits, outcomes, tries, waited):
 
 
 NOW = 1_790_000_000.0
+SPENT = "x-ratelimit-remaining-requests: 0 & x-ratelimit-remaining-tokens: 0"
 
 
 @parametrize(
@@ -142,6 +143,8 @@ NOW = 1_790_000_000.0
         0.02 | x-ratelimit-remaining-tokens: 0 & x-ratelimit-reset-tokens: 20ms
         # a limit that isn't exhausted is ignored
         None | x-ratelimit-remaining-tokens: 9 & x-ratelimit-reset-tokens: 6m0s
+        # the longest of two exhausted limits
+        3 | {SPENT} & x-ratelimit-reset-requests: 2s & x-ratelimit-reset-tokens: 3s
         15 | x-ratelimit-reset: 15
         30 | x-ratelimit-reset: {int(NOW) + 30}
         30 | x-ratelimit-reset: {(int(NOW) + 30) * 1000}
@@ -160,12 +163,6 @@ def test_stated_waits(expected, headers):
     given = dict(header.split(": ") for header in headers.split(" & ") if header)
     wait_s = retry_after_s(given, NOW)
     assert wait_s == (None if expected == "None" else approx(float(expected), abs=1e-6))
-
-
-def test_the_longest_of_two_exhausted_limits_is_waited_for():
-    headers = {f"x-ratelimit-remaining-{kind}": "0" for kind in ("requests", "tokens")}
-    headers |= {"x-ratelimit-reset-requests": "2s", "x-ratelimit-reset-tokens": "3s"}
-    assert retry_after_s(headers, NOW) == 3.0
 
 
 @parametrize(

@@ -50,18 +50,12 @@ def dataset(source="somewhere"):
         row(20, 0, negative_kind="hard"),
         row(21, 1, text1=HOSTILE, url1="javascript:alert(3)"),
     ]
-    frames = (
-        pl.DataFrame(
-            rows,
-            schema_overrides={"negative_kind": pl.String},
-            infer_schema_length=None,
-        )
-        for rows in (
-            train,
-            [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)],
-        )
-    )
-    return PairDataset(dict(zip(("train", "test"), frames, strict=True)), str(source))
+    test = [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)]
+    frames = {
+        split: pl.DataFrame(rows, infer_schema_length=None)
+        for split, rows in (("train", train), ("test", test))
+    }
+    return PairDataset(frames, str(source))
 
 
 def written(folder):
@@ -146,12 +140,8 @@ def test_page_runs_nothing(report):
         tag for tag, _ in page.tags
     }
     assert not page.values("src")
-    assert not [
-        name
-        for _, attributes in page.tags
-        for name in attributes
-        if name.startswith("on")
-    ]
+    names = {name for _, attributes in page.tags for name in attributes}
+    assert not any(name.startswith("on") for name in names)
     assert all(
         address.startswith(("#", "https://github.com/"))
         for address in page.values("href")
@@ -168,15 +158,8 @@ def test_graded_labels_without_provenance(made):
     assert found.counts["splits"]["all"]["high"] == 2
     assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
     counts = made(graded(1, 2.9, 3, 5), fresh=True).counts
-    assert (
-        counts["cut"],
-        counts["splits"]["all"]["high"],
-        counts["splits"]["all"]["low"],
-    ) == (
-        3,
-        2,
-        2,
-    )
+    everything = counts["splits"]["all"]
+    assert (counts["cut"], everything["high"], everything["low"]) == (3, 2, 2)
     assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
@@ -208,10 +191,7 @@ def test_counts_by_split_source_and_kind(made):
         ("acme/fuel", {"positive": 4, "negative": 2}),
     ]
     negatives = found["kinds"]["negative"]
-    assert {kind: own["pairs"] for kind, own in negatives.items()} == {
-        "random": 6,
-        "hard": 2,
-    }
+    assert [negatives[kind]["pairs"] for kind in ("random", "hard")] == [6, 2]
     # "crash number n the parser crashes on start n", "parser crashes n it crashes on every start alas n"
     assert negatives["random"]["overlap"][0] == approx(100 * 5 / 11, abs=0.01)
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8

@@ -206,15 +206,13 @@ def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     for name in ("new.sqlite", "old.sqlite"):
         if name == "old.sqlite":
             store.rename(shared / name)
-        with closing(
-            open_database(shared / name, TOYS, create=True, absent="")
-        ) as connection:
+        path = shared / name
+        with closing(open_database(path, TOYS, create=True, absent="")) as connection:
             connection.execute("INSERT INTO toys VALUES ('bear')")
             assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
-            names = {path.name for path in shared.glob(f"{name}-*")}
-            assert names == (
-                set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"}
-            )
+            beside = {each.name for each in shared.glob(f"{name}-*")}
+            logs = {f"{name}-wal", f"{name}-shm"}
+            assert beside == (set() if mode == "delete" else logs)
 
 
 def test_ray_is_not_installed(monkeypatch):
@@ -268,25 +266,19 @@ def test_first_finished_call():
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
 
 
-@parametrize(
-    "error",
-    [
-        MemoryError(),
-        RuntimeError(
-            "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"
-        ),
-        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-        RuntimeError("could not create a memory object"),
-        RuntimeError(
-            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
-        ),
-    ],
-)
-def test_out_of_memory_messages(error):
-    assert is_out_of_memory(error)
+@each_line("""
+    message
+    [enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory
+    CUDA out of memory. Tried to allocate 2.00 GiB.
+    could not create a memory object
+    CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`
+""")
+def test_out_of_memory_messages(message):
+    assert is_out_of_memory(RuntimeError(message))
 
 
 def test_other_errors():
+    assert is_out_of_memory(MemoryError())
     assert not is_out_of_memory(RuntimeError("size mismatch"))
     assert not is_out_of_memory(ValueError("out of memory"))
 

@@ -34,7 +34,7 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"gis import {SAMPLE / 'quarryhq'} --work gis.work && gis render --work gis.work --out texts.csv": [
         "aoe index"
     ],
-    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
+    "label generate --data=table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
         "label generate"
     ],
     "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs'": [

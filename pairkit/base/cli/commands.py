@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,6 @@ from pairkit.base.cli.terminal import (
     show,
 )
 from pairkit.base.errors import ConfigError, PairkitError
-from pairkit.base.extras import __version__
 from pairkit.base.printable import one_line
 from pairkit.base.settings import keys_ending, plain_words
 
@@ -78,6 +78,8 @@ def application(name: str, purpose: str) -> Typer:
 
     def show_version(requested: bool) -> None:
         if requested:
+            from pairkit.base.extras import __version__
+
             out.print(f"{name} (aoe-toolkit {__version__})")
             raise Exit
 
@@ -165,9 +167,10 @@ def add_command(
     register(command)
 
 
-def run_command(*command: str) -> list[str]:
+def run_command(*command: str) -> str:
     """The command line of a dry run as one of `command` with the same options."""
-    return [*command, *(word for word in sys.argv[2:] if word != "--dry-run")]
+    options = (word for word in sys.argv[2:] if word != "--dry-run")
+    return shlex.join([*command, *options])
 
 
 def _general_parameters(*, json: bool, reads_tables: bool) -> Iterator[Parameter]:
@@ -332,7 +335,7 @@ def _alternatives(name: str, declared: Collection[Parameter]) -> Iterator[str]:
             continue
         flag = parameter.flag.strip("-")
         flags.append(flag)
-        if words.match(flag) or in_text(parameter.text):
+        if words.match(flag) or name.startswith(flag) or in_text(parameter.text):
             meant.append(flag)
 
     for flag in meant or get_close_matches(name, flags, 1, _MIN_SIMILARITY):

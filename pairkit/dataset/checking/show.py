@@ -84,7 +84,7 @@ def pick_pair(
     dataset: PairDataset,
     split: str | None,
     number: int,
-    label: int | None,
+    label: float | None,
 ) -> ShownPair:
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
     split = split or [*dataset.splits][-1]
