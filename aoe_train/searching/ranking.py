@@ -292,7 +292,8 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         if column.dtype.is_numeric():
             number = float(text)
             is_integer = text.lstrip("-").isdecimal() and abs(number) < 2**63
-            return column, int(text) if is_integer else number
+            # Unlike a number, a series may exceed the type of the column.
+            return column, pl.Series([int(text) if is_integer else number])
         if column.dtype == pl.Boolean:
             expected = "true or false"
             return column.cast(pl.Int8), _BOOLEANS.index(text.lower())

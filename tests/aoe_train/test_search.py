@@ -234,6 +234,8 @@ where | score | 2.5 | [1]
 where | count | '3' | [0]
 where | count | 3.5 | []
 where | count | BIG_AND_ONE | []
+where | small | -1 | []
+where | small | 300 | []
 where | price | '1.5' | [0]
 where | open | True | [0]
 where | open | 'False' | [1]
@@ -254,6 +256,7 @@ before | count | 3.5 | [0]
 before | count | BIG | [0]
 before | count | BIG_AND_ONE | [0, 1]
 before | count | HUGE | [0, 1]
+before | small | 300 | [0, 1]
 before | price | '1.75' | [0]
 before | cells | '30' | [0]
 before | cells | 9.5 | []
@@ -270,6 +273,7 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "price": [Decimal("1.50"), Decimal("2.00"), None],
         "score": [float("nan"), 2.5, 1.0],
         "count": [3, 2**60, None],
+        "small": pl.Series([3, 2, None], dtype=pl.UInt8),
         "open": [True, False, None],
         "kind": pl.Series(["a", "b", "b"], dtype=pl.Enum(["a", "b"])),
         "none": [None] * 3,
@@ -339,6 +343,8 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
         out = tmp_path / quantize
         made = build([TEXTS[0]] * 5 + TEXTS[1:], bert, out, quantize=quantize)
         assert (made.rows, made.encoded) == (8, 4)
+        hits = search(out, TEXTS[0], where={"text": TEXTS[0]}, model=bert)
+        assert [hit.score for hit in hits] == [1] * 5
         found = duplicates(out, min_cosine=1, neighbours=10**6)
         assert pairs(found.pairs) == [*combinations(range(5), 2)]
         assert found.full == 0
