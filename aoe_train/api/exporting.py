@@ -76,6 +76,8 @@ def export(request: ExportRequest) -> Exported:
         >>> aoe_train.export("model", out="small", dtype="bf16", progress=False).dtype
         'bf16'
     """
+    from pydantic import Field
+
     from aoe_train.evaluation.pair_task import PairSource
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.onnx import Loss
@@ -91,7 +93,11 @@ def export(request: ExportRequest) -> Exported:
     exporting.check_options(export_format, dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     earlier = exported_there(folder, "export", fresh=request.fresh)
-    interpolate = request.interpolate
+    interpolate = argument(
+        "interpolate",
+        request.interpolate,
+        Annotated[float, Field(gt=0, le=1)] | None,
+    )
     if request.backbone is not None and interpolate is None:
         raise ConfigError(
             "--backbone without --interpolate has no effect; add --interpolate"
@@ -108,8 +114,8 @@ def export(request: ExportRequest) -> Exported:
             Encoder.load, device="cpu", precision="fp32", layers=request.layers
         )
         with stage(f"load {model}", show):
-            encoder = load(model, default_prompt_name=prompt)
-        source = find_folder(model)
+            source = find_folder(model)
+            encoder = load(source, default_prompt_name=prompt)
         merged = False
         if interpolate is not None:
             original = request.backbone or exporting.backbone_of(model, source)
@@ -184,7 +190,6 @@ def distill(
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
-    from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
@@ -195,11 +200,9 @@ def distill(
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         name = "encoder"
-        source = None
         precision = None
         if isinstance(model, str | Path):
             name = str(model)
-            source = find_folder(model)
             precision = "fp32"
         encoder = loaded(model, precision, show, notes(progress))
         full_dim = encoder.dim
@@ -207,7 +210,7 @@ def distill(
             size = full_dim
         if size > full_dim:
             raise ConfigError(
-                f"--dim {size}: the model's vectors have {full_dim} numbers"
+                f"--dim {size}: the model's vectors have {full_dim} dimensions"
             )
         made_of = {
             "texts": hash_examples(examples),
@@ -223,7 +226,7 @@ def distill(
         write(
             static,
             result,
-            source=source,
+            source=encoder.folder,
             wide=full_dim,
             texts=examples.texts,
             made_of=made_of,

@@ -40,7 +40,7 @@ from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_page
 from pairkit.base.errors import DataError
-from pairkit.dataset.making import dataset_folder as card
+from pairkit.dataset.making.dataset_folder import table as markdown_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -347,7 +347,8 @@ class Evaluation(Printed):
         """All tables in Markdown."""
         paragraphs = []
         for table in self.tables(subsets=True):
-            paragraphs += [f"## {table.title}", card.table(table.headings, table.rows)]
+            cells = markdown_table(table.headings, table.rows)
+            paragraphs += [f"## {table.title}", cells]
 
         number = self._resampling.number
         if number:

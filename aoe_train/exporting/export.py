@@ -193,10 +193,6 @@ def backbone_of(model: str | Path, folder: Path) -> str:
 @torch.no_grad()
 def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); returns whether it had adapters."""
-    if not 0 < share <= 1:
-        raise ConfigError(
-            f"interpolate {share:g}: expected a number above 0 and at most 1"
-        )
     had_adapters = has_lora(encoder.model.backbone)
     for model in (encoder.model, backbone.model):
         merge_lora(model.backbone)

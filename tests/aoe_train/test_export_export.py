@@ -257,7 +257,7 @@ def test_export_errors(tmp_path, monkeypatch):
     for given, words in values(r"""
             {'interpolate': 0.5} | its run.json doesn't name its backbone; give backbone=
             {'interpolate': 0.5, 'backbone': 'wide'} | different names or shapes
-            {'interpolate': 1.5, 'backbone': 'one'} | interpolate 1\.5: expected a number above 0
+            {'interpolate': 1.5, 'backbone': 'one'} | interpolate = 1\.5: expected at most 1
             {'backbone': 'one'} | backbone= without interpolate= has no effect
             {'format': 'pickle'} | format = 'pickle': expected 'sentence-transformers', 'onnx'
             {'dtype': 'int8'} | dtype = 'int8': expected 'fp32', 'bf16' or 'fp16'
