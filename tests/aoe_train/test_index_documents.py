@@ -70,12 +70,14 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     {'link': '{file.name}'} | ConfigError | expected an address with {file}, {page}
     {'link': '{file[a]}'} | ConfigError | expected an address with {file}, {page}
     {'chunk_tokens': 100000} | ConfigError | reads at most
+    {'chunk_tokens': 16} | ConfigError | adds 10 to each text; expected 18 to
     {'columns': {'text': 'a'}} | ConfigError | only for tables
     """,
 )
 def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
+    model = Encoder.load(bert, prompts={"document": "the dog is running in the city. "})
     with pytest.raises(error, match=message):
-        index(handbook, bert, out, **given)
+        index(handbook, model, out, **given)
 
 
 @table(
