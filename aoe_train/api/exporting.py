@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
+    from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from pairkit.dataset.reading.in_memory import Source
 
@@ -320,11 +321,14 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         for name, folder in folders.items()
         if folder is not None
     ]
-    embedders = _served_models(request, paths)
+    indexes = list(map(SearchIndex, paths))
+    embedders = _served_models(request, indexes)
+    for index, embedder in zip(indexes, embedders, strict=False):
+        index.use(embedder)
     return EmbeddingServer(
         embedders,
         name=request.name or embedders[0].name,
-        indexes=list(map(SearchIndex, paths, embedders)),
+        indexes=indexes,
         host=request.host,
         port=request.port,
         key=key,
@@ -347,16 +351,15 @@ def _server_key(key_env: str | None) -> str | None:
     return find_key("aoe serve", variable, os.environ, f"set {variable}").secret
 
 
-def _served_models(request: ServeRequest, indexes: list[Path]) -> list[Embedder]:
+def _served_models(request: ServeRequest, indexes: list[SearchIndex]) -> list[Embedder]:
     """The given model, and those that the other indexes record."""
     from aoe_train.encoding.embedders.cached import open_model
-    from aoe_train.searching.index_rows import recorded_model
     from aoe_train.settings.train_settings import named_precision
 
     models = []
     if request.model is not None:
         models.append(request.model)
-    models += [recorded_model(path) for path in indexes[len(models) :]]
+    models += [index.recorded_model() for index in indexes[len(models) :]]
     return [
         open_model(
             model,

@@ -73,7 +73,7 @@ class Collection:
         """`vectors` are the model's, of length 1."""
         if len(vectors) < _MIN_TEXTS:
             raise DataError(
-                f"--purpose {purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
+                f"--purpose={purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
                 f" common; found {len(vectors)}; leave it out, or set the purpose of an index to none"
             )
         sample = vectors[drawn(len(vectors))]

@@ -202,7 +202,7 @@ def build_index(
         size = sum(path.stat().st_size for path in files)
     examples: list[FirstResults] = []
     if about.purpose not in (None, before and before.purpose):
-        examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
+        examples = list(islice(_word_examples(SearchIndex(out)), _EXAMPLES))
     return Indexed(
         out,
         rows=about.rows,

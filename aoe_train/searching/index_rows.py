@@ -100,29 +100,6 @@ class IndexManifest(Foreign):
     key: str | None = None
 
 
-def read_manifest(folder: Path) -> IndexManifest:
-    """Read `index.json`; raises ConfigError if there is none, and DataError if it is damaged."""
-    path = folder / ABOUT
-    if not path.is_file():
-        raise ConfigError(
-            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
-        )
-    return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
-
-
-def recorded_model(folder: Path) -> str:
-    """The model that made an index; a relative path is relative to the index. Raises if it isn't there."""
-    model = read_manifest(folder).model
-    if model != IN_MEMORY and not model.startswith(".."):
-        return model
-    path = folder / model
-    if not path.is_dir():
-        raise ConfigError(
-            f"{folder}: its model, {one_line(model)}, isn't there; give it as --model"
-        )
-    return str(path)
-
-
 class IndexContent(NamedTuple):
     """The files of an index except for words and faiss, which are read on first use."""
 
@@ -134,8 +111,13 @@ class IndexContent(NamedTuple):
 
 
 def read_index(folder: Path) -> IndexContent:
-    """Read an index; raises DataError if its files don't match each other."""
-    about = read_manifest(folder)
+    """Read an index; raises ConfigError if there is none, and DataError if its files don't match each other."""
+    path = folder / ABOUT
+    if not path.is_file():
+        raise ConfigError(
+            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
+        )
+    about = decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
     vectors = _stored_vectors(folder, VECTORS, about)
     searched = vectors
     if about.purpose is not None:
