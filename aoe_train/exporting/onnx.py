@@ -78,7 +78,7 @@ def quantize_onnx(folder: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    plain = folder / GRAPHS["onnx"]
+    plain = folder / GRAPH
     graph = folder / GRAPHS[INT8]
     # The weights of a graph that is too large for one file.
     external = plain.with_name(plain.name + ".data")

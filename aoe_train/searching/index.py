@@ -31,7 +31,7 @@ from aoe_train.searching.ranking import (
     SearchQuery,
     allowed_rows,
     checked_query,
-    checked_ranking,
+    search_options,
     sortable,
 )
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -301,8 +301,7 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        ranking = checked_ranking(by, top, weight)
-        options = SearchQuery("", None, top, ranking, weight)
+        options = search_options(by, top, weight)
         places = np.arange(len(self))
         ranks = None
         names = {self.key_column: None}

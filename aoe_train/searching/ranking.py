@@ -58,6 +58,22 @@ class SearchQuery(NamedTuple):
     keyed: Sequence[int] = ()
 
 
+def search_options(by: str, top: int, weight: float | None) -> SearchQuery:
+    """A query without its text; raises ConfigError for an invalid or ineffective option."""
+    query = SearchQuery(
+        "",
+        None,
+        argument("top", top, PositiveInt),
+        argument("by", by, By),
+        argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None),
+    )
+    if query.weight is not None and query.by != "both":
+        raise ConfigError(
+            f"weight: has no effect with by = {by}; leave it out, or set by = both"
+        )
+    return query
+
+
 def checked_query(
     text: str,
     by: str,
@@ -67,32 +83,15 @@ def checked_query(
     before: Conditions,
 ) -> SearchQuery:
     """A query without its vector; raises ConfigError for invalid options, and DataError for a blank text."""
+    query = search_options(by, top, weight)
     text = argument("text", text, str)
-    top = argument("top", top, int)
-    ranking = checked_ranking(by, top, weight)
     if is_blank(text):
         raise DataError("the text is empty; expected a search query")
-    return SearchQuery(
-        text,
-        None,
-        top,
-        ranking,
-        weight,
+    return query._replace(
+        text=text,
         where=conditions("where", where),
         before=conditions("before", before),
     )
-
-
-def checked_ranking(by: str, top: int, weight: float | None) -> By:
-    """The checked `by` of a search; raises ConfigError for an invalid or ineffective option."""
-    argument("top", top, PositiveInt)
-    argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
-    ranking: By = argument("by", by, By)
-    if weight is not None and ranking != "both":
-        raise ConfigError(
-            f"weight: has no effect with by = {ranking}; leave it out, or set by = both"
-        )
-    return ranking
 
 
 def conditions(option: str, given: Conditions) -> Mapping[str, Any]:

@@ -148,7 +148,7 @@ def dated_index(bert, tmp_path_factory):
 
 @parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
-    found = search_every(dated_index, before="day", top=5, by=by)
+    found = search_every(dated_index, before="day", top=5.0, by=by)
     assert (found.texts, found.undated) == (39, 1)
     index = open_index(dated_index, model=bert)
     for place, row in enumerate(dated().iter_rows(named=True)):
