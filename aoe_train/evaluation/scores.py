@@ -12,6 +12,7 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.embedder import Embedder, VectorSize
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import Overlap, trained_examples
+from aoe_train.evaluation.pair_task import SearchTask
 from aoe_train.evaluation.score_tables import (
     by_size,
     comparisons,
@@ -23,7 +24,6 @@ from aoe_train.evaluation.score_tables import (
     side_by_side,
     size_fields,
 )
-from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.tasks import (
     Comparison,
     EvaluationTask,
