@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.random import default_rng
@@ -56,20 +57,21 @@ def test_p_values():
         )
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
-    ahead = compare(good, bad, Resampling(999, 0))["spearman"]
+    compared = partial(compare, resamples=Resampling(999, 0))
+    ahead = compared(good, bad)["spearman"]
     expected = good.scores()["spearman"] - bad.scores()["spearman"]
     assert ahead.difference == approx(expected)
     assert ahead.interval.low > 0
     # No resample on the other side: the least that 999 can tell.
     assert ahead.p == approx(2 / 1000)
-    level = compare(good, alike, Resampling(999, 0))["spearman"]
+    level = compared(good, alike)["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
-    assert compare(good, good, Resampling(999, 0))["spearman"].p == 1
+    assert compared(good, good)["spearman"].p == 1
     # A metric that no resample changes is compared if it differs.
     all_right = MeanMetrics({"right": np.ones(300), "same": np.ones(300)})
     all_wrong = MeanMetrics({"right": np.zeros(300), "same": np.ones(300)})
-    assert compare(all_right, all_wrong, Resampling(999, 0)) == {
+    assert compared(all_right, all_wrong) == {
         "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
     }
     assert compare(all_right, all_wrong, Resampling(0)) == {}

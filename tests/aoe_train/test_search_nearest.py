@@ -223,16 +223,19 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
 
 def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
-    one, two, three, four, *_ = dated()["text"]
-    queries = [
-        SearchQuery(text, vector, top, by, where=where)
-        for text, top, where, by, vector in (
-            (one, 3, {}, "both", load(bert).encode(one)),
-            (two, 4, {}, "model", load(bert).encode(two)),
-            (three, 5, {"day": 3}, "both", load(bert).encode(three)),
-            (four, 6, {}, "words", None),
-        )
-    ]
+    queries = []
+    for text, (top, by, where) in zip(
+        dated()["text"],
+        values("""
+            3 | both | {}
+            4 | model | {}
+            5 | both | {'day': 3}
+            6 | words | {}
+            """),
+        strict=False,
+    ):
+        vector = None if by == "words" else load(bert).encode(text)
+        queries.append(SearchQuery(text, vector, top, by, where=where))
     found = index.search_together(queries)
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
