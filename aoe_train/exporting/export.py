@@ -168,11 +168,11 @@ def export(
 def check_options(export_format: Format, dtype: Dtype, *, measured: bool) -> None:
     """Raise ConfigError for options that conflict, before a model is loaded."""
     if export_format in GRAPHS:
-        require_onnx()
         if dtype != "fp32":
             raise ConfigError(
                 f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
             )
+        require_onnx()
     if measured and export_format != INT8:
         raise ConfigError(
             "--data measures the loss by int8; use an int8 --format, or leave --data out"

@@ -262,6 +262,8 @@ def test_export_errors(tmp_path, monkeypatch):
             {'format': 'pickle'} | format = 'pickle': expected 'sentence-transformers', 'onnx'
             {'dtype': 'int8'} | dtype = 'int8': expected 'fp32', 'bf16' or 'fp16'
             {'out': 'one'} | already exists
+            {'format': 'onnx', 'dtype': 'bf16'} | dtype='bf16': a graph is always in fp32
+            {'data': 'pairs.tsv'} | data= measures the loss by int8
             """):
         with config_error(words):
             export("one", **{"out": "out", **given})

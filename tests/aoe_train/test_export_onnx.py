@@ -10,7 +10,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-import aoe_train
 from aoe_train import Encoder
 from aoe_train.evaluation.pair_task import PairSource
 from aoe_train.exporting import export as exports
@@ -238,17 +237,3 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     assert read_json(tmp_path / "x/run.json")["export"]["loss"]["pairs"] == 190
     monkeypatch.chdir(tmp_path)
     assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
-
-
-@needs_packages
-@table(
-    """
-    how, words
-    {'format': 'onnx', 'dtype': 'bf16'} | always in fp32
-    PAIRS | data= measures the loss by int8
-    """,
-    PAIRS={"data": PAIRS},
-)
-def test_options_that_conflict_with_a_graph(tmp_path, how, words):
-    with config_error(words):
-        aoe_train.export("minilm", out=tmp_path / "x", **how)
