@@ -8,7 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
+from aoe_train.api.parameters import (
+    MODEL,
+    as_list,
+    loaded,
+    notes,
+    optional,
+    options,
+)
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import ConfigError
@@ -356,9 +363,7 @@ def _served_models(request: ServeRequest, indexes: list[SearchIndex]) -> list[Em
     from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.settings.train_settings import named_precision
 
-    models = []
-    if request.model is not None:
-        models.append(request.model)
+    models: list[str | Path | Encoder] = as_list(request.model)
     models += [index.recorded_model() for index in indexes[len(models) :]]
     return [
         open_model(

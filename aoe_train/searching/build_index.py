@@ -198,7 +198,7 @@ def build_index(
     with whole_folder(out) as folder:
         recall = _write_index(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
-        files = [path for path in folder.rglob("*") if path.is_file()]
+        files = filter(Path.is_file, folder.rglob("*"))
         size = sum(path.stat().st_size for path in files)
     examples: list[FirstResults] = []
     if about.purpose not in (None, before and before.purpose):
