@@ -257,9 +257,9 @@ class _Opener(NamedTuple):
         name = embedder.name
         if self.request.names_in_full and isinstance(source, str | Path):
             name = str(source)
-        trained = None if server else training_hashes(source)
+        trained = training_hashes(None if server else source)
         overlaps = {}
-        if trained is not None:
+        if len(trained):
             overlaps = {task.name: overlap(task, trained) for task in self.tasks}
         for task, shared in overlaps.items():
             if shared.texts:

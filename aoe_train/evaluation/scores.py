@@ -96,8 +96,8 @@ class EvaluatedModel(NamedTuple):
 
     name: str
     embedder: Embedder
-    # Hashes of its training texts, if they are known, and their overlap with each task.
-    trained: ndarray | None
+    # Hashes of its training texts, as far as they are known, and their overlap with each task.
+    trained: ndarray
     overlaps: Mapping[str, Overlap]
     layers: int | None = None
 
@@ -117,16 +117,14 @@ class Scoring(NamedTuple):
         """Encode the texts of all tasks, and score a model on each task, by name."""
         ours = self._measure(model.embedder)
         theirs = {} if rival is None else self._measure(rival.embedder)
-        trained = [each.trained for each in (model, rival) if each is not None]
-        known = [hashes for hashes in trained if hashes is not None]
-        training_hashes = np.concatenate([np.empty(0, np.uint64), *known])
         scores = {}
         for task in self._with_progress("resample"):
             metrics = ours[task.name]
             rival_metrics = theirs.get(task.name)
             measured = None
-            if self.gains and rival_metrics and self.resampling.number:
-                seen = trained_examples(task, training_hashes)
+            if self.gains and rival and rival_metrics and self.resampling.number:
+                trained = np.union1d(model.trained, rival.trained)
+                seen = trained_examples(task, trained)
                 measured = gain(
                     metrics.whole, rival_metrics.whole, self.resampling, seen
                 )
