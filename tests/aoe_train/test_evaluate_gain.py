@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import polars as pl
 from numpy.random import default_rng
 from scipy import stats
 
@@ -210,20 +211,16 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.after) == (1, told["roc_auc"])
     assert (found.pairs, found.rarer) == (12, 3)
-    judged = [
-        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]}
-        for row in rows
-    ]
+    label = pl.col("label")
+    table = pl.DataFrame(rows)
+    judged = table.with_columns(judged=1, votes=[], probability=0.1 + 0.8 * label)
     doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
-    as_csv = [
-        {**row, "votes": "[]", "probability": str(row["probability"])} for row in judged
-    ]
+    as_csv = judged.with_columns(pl.col("probability").cast(pl.String), votes=0)
     assert gain_of(as_csv) == doubted
-    assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
-    graded = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    assert gain_of(graded).metric == "spearman"
+    assert gain_of(judged.with_columns(probability=7.5)).reliability == 1
+    assert gain_of(table.with_columns(label + 0.5)).metric == "spearman"
     assert not compared(rows, resamples=0).gains
 
 
