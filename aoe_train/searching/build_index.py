@@ -295,9 +295,9 @@ def _write_index(
         texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
     Bm25(texts).save(folder / WORDS)
     show(Progress(f"index vectors ({about.kind})"))
-    index = build_faiss(searched, about.kind, folder)
     recall = 1.0
-    if index is not None:
+    if about.kind != "flat":
+        index = build_faiss(searched, folder)
         recall = measured_recall(searched, Searcher(searched, index))
     about = about.model_copy(update={"recall": recall})
     write_json(folder / ABOUT, about.model_dump(mode="json"))

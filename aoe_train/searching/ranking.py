@@ -134,7 +134,9 @@ class Ranker:
     @cached_property
     def searcher(self) -> Searcher:
         """Finds the nearest of the index's vectors."""
-        index = read_faiss(self.folder, self.about.kind, self.vectors.shape)
+        index = None
+        if self.about.kind != "flat":
+            index = read_faiss(self.folder, self.vectors.shape)
         return Searcher(self.vectors, index)
 
     @cached_property

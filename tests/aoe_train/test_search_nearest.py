@@ -74,10 +74,10 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        build_faiss(vectors, "hnsw", folder)
+        build_faiss(vectors, folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(vectors, read_faiss(folders[0], "hnsw", vectors.shape))
+    searcher = Searcher(vectors, read_faiss(folders[0], vectors.shape))
     assert measured_recall(vectors, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
@@ -94,7 +94,7 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
         vectors,
         Int8Vectors(quantized(vectors, "int8", ranges), ranges),
     ):
-        searcher = Searcher(stored, build_faiss(stored, "hnsw", tmp_path))
+        searcher = Searcher(stored, build_faiss(stored, tmp_path))
         # By the index, and comparing all.
         for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):
             found = searcher.nearest(vectors[:5], 10, allowed)
@@ -109,10 +109,10 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     step = (ranges[1] - ranges[0]).max() / 255
     assert np.abs(stored[:] - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
-        read_faiss(tmp_path, "hnsw", (1999, 16))
+        read_faiss(tmp_path, (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with data_error("not readable; build the index again"):
-        read_faiss(tmp_path, "hnsw", (2000, 16))
+        read_faiss(tmp_path, (2000, 16))
 
 
 def test_fused_scores_by_hand():
