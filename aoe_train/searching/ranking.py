@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from functools import cached_property
@@ -96,8 +96,14 @@ def checked_query(
 
 def conditions(option: str, given: Conditions) -> Mapping[str, Any]:
     """Values by column, from a mapping or from texts such as state=open."""
-    if given is None or isinstance(given, Mapping):
-        return given or {}
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            if isinstance(value, Collection | None) and not isinstance(value, str):
+                shown = one_line(f"{option} {name}: found {value}", 100)
+                raise ConfigError(f"{shown}; expected one value")
+        return given
+    if given is None:
+        return {}
     values: dict[str, str] = {}
     for condition in argument(option, given, list[str]):
         name, mark, value = condition.partition("=")

@@ -412,6 +412,8 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             opened | {'weight': 2} | weight = 2: expected at most 1
             words_only | {'weight': 0.5, 'by': 'words'} | weight: has no effect with by = words
             opened | {'where': 'state=open'} | where = 'state=open': expected a list
+            opened | {'where': {'state': ['open', 'new']}} | where state: found .* 'new'.; expected one value
+            opened | {'before': {'number': None}} | before number: found None; expected one value
             opened | {'where': ['state']} | where='state': expected COLUMN=VALUE
             opened | {'where': ['a=1', 'a=2']} | where='a=2': a second value of a; give one
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
