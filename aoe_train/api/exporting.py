@@ -8,7 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from aoe_train.api.parameters import MODEL, loaded, notes, optional, options
+from aoe_train.api.parameters import (
+    MODEL,
+    as_list,
+    loaded,
+    notes,
+    optional,
+    options,
+)
 from pairkit.base.cli.options import OUTPUT, RUN, Request, parameter, takes
 from pairkit.base.cli.progress import Display, Listener, Progress, stage
 from pairkit.base.errors import ConfigError
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from aoe_train.exporting.export import Dtype, Exported, Format
     from aoe_train.exporting.static_model import Distilled
     from aoe_train.model.encoder import Encoder
+    from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from pairkit.dataset.reading.in_memory import Source
 
@@ -76,6 +84,8 @@ def export(request: ExportRequest) -> Exported:
         >>> aoe_train.export("model", out="small", dtype="bf16", progress=False).dtype
         'bf16'
     """
+    from pydantic import Field
+
     from aoe_train.evaluation.pair_task import PairSource
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.onnx import Loss
@@ -91,7 +101,11 @@ def export(request: ExportRequest) -> Exported:
     exporting.check_options(export_format, dtype, measured=request.data is not None)
     folder = argument("out", request.out, Path)
     earlier = exported_there(folder, "export", fresh=request.fresh)
-    interpolate = request.interpolate
+    interpolate = argument(
+        "interpolate",
+        request.interpolate,
+        Annotated[float, Field(gt=0, le=1)] | None,
+    )
     if request.backbone is not None and interpolate is None:
         raise ConfigError(
             "--backbone without --interpolate has no effect; add --interpolate"
@@ -108,8 +122,8 @@ def export(request: ExportRequest) -> Exported:
             Encoder.load, device="cpu", precision="fp32", layers=request.layers
         )
         with stage(f"load {model}", show):
-            encoder = load(model, default_prompt_name=prompt)
-        source = find_folder(model)
+            source = find_folder(model)
+            encoder = load(source, default_prompt_name=prompt)
         merged = False
         if interpolate is not None:
             original = request.backbone or exporting.backbone_of(model, source)
@@ -184,7 +198,6 @@ def distill(
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
-    from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
@@ -195,11 +208,9 @@ def distill(
     examples = read_examples(texts, meant="texts")
     with Display(progress) as show:
         name = "encoder"
-        source = None
         precision = None
         if isinstance(model, str | Path):
             name = str(model)
-            source = find_folder(model)
             precision = "fp32"
         encoder = loaded(model, precision, show, notes(progress))
         full_dim = encoder.dim
@@ -207,7 +218,7 @@ def distill(
             size = full_dim
         if size > full_dim:
             raise ConfigError(
-                f"--dim {size}: the model's vectors have {full_dim} numbers"
+                f"--dim {size}: the model's vectors have {full_dim} dimensions"
             )
         made_of = {
             "texts": hash_examples(examples),
@@ -223,7 +234,7 @@ def distill(
         write(
             static,
             result,
-            source=source,
+            source=encoder.folder,
             wide=full_dim,
             texts=examples.texts,
             made_of=made_of,
@@ -317,11 +328,14 @@ def serve(request: ServeRequest) -> EmbeddingServer:
         for name, folder in folders.items()
         if folder is not None
     ]
-    embedders = _served_models(request, paths)
+    indexes = list(map(SearchIndex, paths))
+    embedders = _served_models(request, indexes)
+    for index, embedder in zip(indexes, embedders, strict=False):
+        index.use(embedder)
     return EmbeddingServer(
         embedders,
         name=request.name or embedders[0].name,
-        indexes=list(map(SearchIndex, paths, embedders)),
+        indexes=indexes,
         host=request.host,
         port=request.port,
         key=key,
@@ -344,16 +358,13 @@ def _server_key(key_env: str | None) -> str | None:
     return find_key("aoe serve", variable, os.environ, f"set {variable}").secret
 
 
-def _served_models(request: ServeRequest, indexes: list[Path]) -> list[Embedder]:
+def _served_models(request: ServeRequest, indexes: list[SearchIndex]) -> list[Embedder]:
     """The given model, and those that the other indexes record."""
     from aoe_train.encoding.embedders.cached import open_model
-    from aoe_train.searching.index_rows import recorded_model
     from aoe_train.settings.train_settings import named_precision
 
-    models = []
-    if request.model is not None:
-        models.append(request.model)
-    models += [recorded_model(path) for path in indexes[len(models) :]]
+    models: list[str | Path | Encoder] = as_list(request.model)
+    models += [index.recorded_model() for index in indexes[len(models) :]]
     return [
         open_model(
             model,

@@ -376,6 +376,7 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
     purposes = argument("purpose", [*names], list[Purpose])
     model = "minilm" if request.model is None else request.model
     models: list[str | Path | Encoder] = as_list(model)
+    sources = [getattr(each, "folder", None) or each for each in models]
     if not models:
         raise ConfigError("--model: found an empty list, expected at least one model")
     say = notes(request.progress)
@@ -383,7 +384,7 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
         encoders = [loaded(model, request.precision, show, say) for model in models]
         pairs, counts = sample_pairs(
             request.data,
-            [*zip(models, encoders, strict=True)],
+            [*zip(sources, encoders, strict=True)],
             seed,
             folder,
             fresh=request.fresh,
@@ -393,4 +394,4 @@ def sample_pairs(request: SamplePairsRequest) -> PairSample:
             top=top,
             show=show,
         )
-    return PairSample(pairs, counts, tuple(map(str, models)), folder, tuple(purposes))
+    return PairSample(pairs, counts, tuple(map(str, sources)), folder, tuple(purposes))

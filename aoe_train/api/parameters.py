@@ -66,7 +66,8 @@ options = SHARED.extended(
         panel=RUN,
     ),
     weight=Option(
-        "Weight of vectors against BM25, from 0 to 1. Default: 0.65.", panel=RUN
+        "Weight of vectors against BM25, from 0 to 1. Default: by the index's purpose; 0.65 without one.",
+        panel=RUN,
     ),
     fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
 )

@@ -188,14 +188,12 @@ def open_index(
     """
     from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.index_rows import recorded_model
     from pairkit.base.settings import argument
 
-    path = argument("folder", folder, Path)
-    if words_only:
-        return SearchIndex(path, None)
-    source = recorded_model(path) if model is None else model
-    return SearchIndex(path, open_model(source))
+    index = SearchIndex(argument("folder", folder, Path))
+    if not words_only:
+        index.use(open_model(index.recorded_model() if model is None else model))
+    return index
 
 
 @options(
@@ -307,10 +305,10 @@ def duplicates(
         "min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None
     )
     argument("neighbours", neighbours, PositiveInt)
-    index = SearchIndex(argument("folder", folder, Path), None)
+    index = SearchIndex(argument("folder", folder, Path))
     queries = index
     if against is not None:
-        queries = SearchIndex(argument("against", against, Path), None)
+        queries = SearchIndex(argument("against", against, Path))
     if not same_model(index.probe, queries.probe):
         raise ConfigError(
             f"{queries.folder}: made with another model than {index.folder}"

@@ -20,6 +20,7 @@ from aoe_train.encoding.embedders.embedder import (
 )
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
 from aoe_train.evaluation.overlap import overlap, training_hashes
+from aoe_train.evaluation.pair_task import SearchTask
 from aoe_train.evaluation.scores import (
     EvaluatedModel,
     Evaluation,
@@ -27,7 +28,6 @@ from aoe_train.evaluation.scores import (
     Scoring,
     score_candidates,
 )
-from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
 from aoe_train.evaluation.tasks import EvaluationTask, Resampling
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
@@ -257,9 +257,9 @@ class _Opener(NamedTuple):
         name = embedder.name
         if self.request.names_in_full and isinstance(source, str | Path):
             name = str(source)
-        trained = None if server else training_hashes(source)
+        trained = training_hashes(None if server else source)
         overlaps = {}
-        if trained is not None:
+        if len(trained):
             overlaps = {task.name: overlap(task, trained) for task in self.tasks}
         for task, shared in overlaps.items():
             if shared.texts:

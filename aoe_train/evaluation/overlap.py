@@ -79,20 +79,18 @@ def _pair_digests(keys1: ndarray, keys2: ndarray) -> ndarray:
 
 def write_digests(folder: Path, hashes: ndarray, source: Path | None = None) -> None:
     """Write hashes, and those of the model that this one was made of; equal texts give equal bytes."""
-    inherited = None if source is None else read_digests(source)
-    if inherited is not None:
-        hashes = np.union1d(hashes, inherited)
+    hashes = np.union1d(hashes, read_digests(source))
     if len(hashes):
         path = folder / DIGESTS_FILE
         with write_errors(path):
             np.save(path, hashes)
 
 
-def read_digests(folder: Path) -> ndarray | None:
-    """The hashes in a model folder, uint64 (hash,); None if it has none. Raises DataError for other arrays."""
+def read_digests(folder: Path | None) -> ndarray:
+    """The hashes in a model folder, if it has any: uint64 (hash,). Raises DataError for other arrays."""
+    if folder is None or not (folder / DIGESTS_FILE).is_file():
+        return np.empty(0, np.uint64)
     path = folder / DIGESTS_FILE
-    if not path.is_file():
-        return None
     hashes = mapped_array(path, "copy the model again, or delete this file")
     if hashes.dtype != np.uint64 or hashes.ndim != 1:
         raise DataError(
@@ -102,18 +100,17 @@ def read_digests(folder: Path) -> ndarray | None:
     return np.asarray(hashes)
 
 
-def training_hashes(model: object) -> ndarray | None:
-    """The hashes in the folder of an `Encoder` or of a model's name; None if there are none."""
+def training_hashes(model: object) -> ndarray:
+    """The hashes in the folder of an `Encoder` or of a model's name, if there are any."""
     folder: Path | None = getattr(model, "folder", None)
     if isinstance(model, str | Path):
         folder = find_folder(model)
-    return None if folder is None else read_digests(folder)
+    return read_digests(folder)
 
 
-def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
+def trained_on(texts: Sequence[str], trained: ndarray) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
-    trained_hashes = np.concatenate([np.empty(0, np.uint64), *trained])
-    flags: list[bool] = np.isin(_text_hashes(texts), trained_hashes).tolist()
+    flags: list[bool] = np.isin(_text_hashes(texts), trained).tolist()
     return flags
 
 
@@ -123,7 +120,7 @@ def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     if rows is None:  # then each input is an example
         rows = [_texts_of(item) for item in task.texts]
     texts = list({text for row in rows for text in row})
-    shared = set(compress(texts, trained_on(texts, [trained])))
+    shared = set(compress(texts, trained_on(texts, trained)))
     shared_rows = sum(shared.issuperset(row) for row in rows)
     return Overlap(len(shared), len(texts), shared_rows, len(rows))
 

@@ -1,4 +1,4 @@
-"""Labelled pairs as a task: correlations, and for labels 0 and 1 also classification metrics."""
+"""Labelled pairs as a task: correlations or classification metrics, or the ranking of judged search results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,19 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.evaluation.pair_metrics import binary, correlation
-from aoe_train.evaluation.tasks import Metrics, Split, TaskMetrics, TaskVectors
+from aoe_train.evaluation.search_results import (
+    P_AT_1,
+    SearchMetrics,
+    group_numbers,
+    search_texts,
+)
+from aoe_train.evaluation.tasks import (
+    Metrics,
+    SearchText,
+    Split,
+    TaskMetrics,
+    TaskVectors,
+)
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
@@ -30,7 +42,7 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_pairs, split_names
 from pairkit.dataset.reading.tables import has_header, is_table
-from pairkit.dataset.records import FILE, ROW
+from pairkit.dataset.records import FILE, QUERY_COLUMNS, RANK, ROW
 from pairkit.similarity.measures import estimated_tokens
 
 _LENGTH_BUCKETS = {"<128": 0, "128-255": 128, "256-511": 256, ">=512": 512}
@@ -128,6 +140,113 @@ def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     if numbers.has_nulls() or not numbers.is_between(0, 1).all():
         return None
     return numbers.to_numpy()
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """Rank the judged results of each query; `queries` are the rows of each one's results.
+
+    `aoe sample-pairs --queries` draws queries on which candidates differ, so metrics are of these queries. All
+    other queries have equal results, so the gain over all queries is the gain here times the `share` of these.
+    Judgements of LLMs count by their label, whatever its probability.
+    """
+
+    name: str
+    rows: Sequence[tuple[str, str]]
+    relevant: ndarray
+    queries: Sequence[ndarray]
+    top: int
+    share: float
+    # The rank of each row by candidate, with which no model is needed; 0 if it isn't among the first `top`.
+    ranks: Mapping[str, ndarray]
+
+    @property
+    def texts(self) -> Sequence[SearchText]:
+        """Queries and results."""
+        texts = []
+        for query, result in self.rows:
+            texts += search_texts([query], [result])
+        return texts
+
+    @property
+    def row_examples(self) -> ndarray:
+        """The number of each row's query."""
+        return group_numbers(self.queries)
+
+    def measure(self, vectors: TaskVectors) -> SearchMetrics:
+        """Precision of the first result, and whether one of the first `top` is relevant."""
+        pairs = vectors.rows(self.texts).reshape(-1, 2)
+        scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
+        ranks = np.zeros(len(scores))
+        for rows in self.queries:
+            best_first = rows[np.argsort(-scores[rows], kind="stable")]
+            ranks[best_first] = np.arange(len(rows)) + 1
+        return self.metrics(ranks)
+
+    def metrics(self, ranks: ndarray) -> SearchMetrics:
+        """As `measure`, from the rank of each row; rank 0 means that the candidate didn't find it."""
+        depths = {P_AT_1: 1}
+        if self.top > 1:
+            depths[f"success@{self.top}"] = self.top
+        outcomes = {}
+        for name, depth in depths.items():
+            is_hit = self.relevant & (ranks > 0) & (ranks <= depth)
+            outcomes[name] = np.array([is_hit[rows].any() for rows in self.queries])
+        return SearchMetrics(outcomes, self.share)
+
+
+def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
+    """A task from the queries whose results are all judged; raises DataError if there are none."""
+    sheet = _checked_sheet(name, frame)
+    sheet = sheet.unique(["text1", "text2"], keep="first", maintain_order=True)
+    is_complete = pl.len().over("text1") == pl.col("query_results")
+    judged = sheet.filter(is_complete).sort("text1", "text2")
+    left_out = sheet["text1"].n_unique() - judged["text1"].n_unique()
+    if left_out:
+        say(f"{name}: left out {left_out:,} queries with unjudged results")
+    if judged.is_empty():
+        raise DataError(
+            "no query has judgements of all its results; judge more pairs", path=name
+        )
+    queries = (
+        judged.with_row_index().group_by("text1", maintain_order=True).agg("index")
+    )
+    ranks = {}
+    for column in judged:
+        if column.name.startswith(RANK):
+            numbers = column.cast(pl.Float64, strict=False).fill_null(0)
+            ranks[column.name.removeprefix(RANK)] = numbers.to_numpy()
+    return SearchTask(
+        name,
+        rows=judged.select("text1", "text2").rows(),
+        relevant=judged["label"].to_numpy() == 1,
+        queries=[rows.to_numpy() for rows in queries["index"]],
+        top=int(judged["query_top"][0]),
+        share=judged["query_share"][0],
+        ranks=ranks,
+    )
+
+
+def _checked_sheet(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with numbers in `QUERY_COLUMNS`; raises DataError for other sheets than of one sample."""
+    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
+        raise DataError(
+            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
+            path=name,
+        )
+    # In a CSV file, all columns are texts.
+    of_query = pl.col(QUERY_COLUMNS)
+    sheet = frame.with_columns(of_query.cast(pl.Float64, strict=False))
+    if any(sheet.select(of_query.has_nulls()).row(0)):
+        raise DataError(
+            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
+            path=name,
+        )
+    if sheet.select("query_top", "query_share").n_unique() > 1:
+        raise DataError(
+            "has queries of several samples; evaluate each sample separately", path=name
+        )
+    return sheet
 
 
 class PairSource(NamedTuple):

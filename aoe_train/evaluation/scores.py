@@ -12,6 +12,7 @@ from numpy import ndarray
 from aoe_train.encoding.embedders.embedder import Embedder, VectorSize
 from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import Overlap, trained_examples
+from aoe_train.evaluation.pair_task import SearchTask
 from aoe_train.evaluation.score_tables import (
     by_size,
     comparisons,
@@ -23,7 +24,6 @@ from aoe_train.evaluation.score_tables import (
     side_by_side,
     size_fields,
 )
-from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.tasks import (
     Comparison,
     EvaluationTask,
@@ -40,7 +40,7 @@ from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_page
 from pairkit.base.errors import DataError
-from pairkit.dataset.making import dataset_folder as card
+from pairkit.dataset.making.dataset_folder import table as markdown_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,8 +96,8 @@ class EvaluatedModel(NamedTuple):
 
     name: str
     embedder: Embedder
-    # Hashes of its training texts, if they are known, and their overlap with each task.
-    trained: ndarray | None
+    # Hashes of its training texts, as far as they are known, and their overlap with each task.
+    trained: ndarray
     overlaps: Mapping[str, Overlap]
     layers: int | None = None
 
@@ -117,16 +117,14 @@ class Scoring(NamedTuple):
         """Encode the texts of all tasks, and score a model on each task, by name."""
         ours = self._measure(model.embedder)
         theirs = {} if rival is None else self._measure(rival.embedder)
-        trained = [each.trained for each in (model, rival) if each is not None]
-        known = [hashes for hashes in trained if hashes is not None]
-        training_hashes = np.concatenate([np.empty(0, np.uint64), *known])
         scores = {}
         for task in self._with_progress("resample"):
             metrics = ours[task.name]
             rival_metrics = theirs.get(task.name)
             measured = None
-            if self.gains and rival_metrics and self.resampling.number:
-                seen = trained_examples(task, training_hashes)
+            if self.gains and rival and rival_metrics and self.resampling.number:
+                trained = np.union1d(model.trained, rival.trained)
+                seen = trained_examples(task, trained)
                 measured = gain(
                     metrics.whole, rival_metrics.whole, self.resampling, seen
                 )
@@ -347,7 +345,8 @@ class Evaluation(Printed):
         """All tables in Markdown."""
         paragraphs = []
         for table in self.tables(subsets=True):
-            paragraphs += [f"## {table.title}", card.table(table.headings, table.rows)]
+            cells = markdown_table(table.headings, table.rows)
+            paragraphs += [f"## {table.title}", cells]
 
         number = self._resampling.number
         if number:

@@ -1,17 +1,10 @@
-"""Search as a task: whether judged results, positives, relevant documents, or texts of one group come first.
-
-`aoe sample-pairs --queries` draws queries on which candidates differ, so metrics are of these queries. All
-other queries have equal results, so the gain over all queries is the gain here times the share of these. The
-columns `rank of ...` have the results of each candidate, so that no model is needed.
-Judgements of LLMs count by their label, whatever its probability.
-"""
+"""Search as a task: whether positives, relevant documents, or texts of one group come first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -42,17 +35,16 @@ from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.beir import BeirFolder, read_beir
 from pairkit.dataset.reading.parts import split_of
-from pairkit.dataset.records import QUERY_COLUMNS, RANK
 
 P_AT_1 = "P@1"
 MRR = "mrr"
 MAP = "map@10"
-_RECALL_DEPTHS = (1, 5, 10)
-DEPTH = 10  # first results that most metrics consider
-BLOCK = 128  # queries ranked at once
 NDCG = "ndcg@10"
+_BLOCK = 128  # queries ranked at once
+_RECALL_DEPTHS = (1, 5, 10)
+_DEPTH = 10  # first results that most metrics consider
 _MAX_DEPTH = 100  # first results that any metric considers
-_DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))  # of nDCG, by rank
+_DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))  # of nDCG, by rank
 
 
 @dataclass(frozen=True)
@@ -60,106 +52,6 @@ class SearchMetrics(MeanMetrics):
     """Metrics of queries that are a share of all queries, or of all (None); the first one decides."""
 
     share: float | None = None
-
-
-@dataclass(frozen=True)
-class SearchTask:
-    """Rank the judged results of each query; `queries` are the rows of each one's results."""
-
-    name: str
-    rows: Sequence[tuple[str, str]]
-    relevant: ndarray
-    queries: Sequence[ndarray]
-    top: int
-    share: float
-    # The rank of each row by candidate; 0 if it isn't among the first `top`.
-    ranks: Mapping[str, ndarray]
-
-    @property
-    def texts(self) -> Sequence[SearchText]:
-        """Queries and results."""
-        pairs = [search_texts([query], [result]) for query, result in self.rows]
-        return list(chain.from_iterable(pairs))
-
-    @property
-    def row_examples(self) -> ndarray:
-        """The number of each row's query."""
-        return group_numbers(self.queries)
-
-    def measure(self, vectors: TaskVectors) -> SearchMetrics:
-        """Precision of the first result, and whether one of the first `top` is relevant."""
-        pairs = vectors.rows(self.texts).reshape(-1, 2)
-        scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
-        ranks = np.zeros(len(scores))
-        for rows in self.queries:
-            best_first = rows[np.argsort(-scores[rows], kind="stable")]
-            ranks[best_first] = np.arange(len(rows)) + 1
-        return self.metrics(ranks)
-
-    def metrics(self, ranks: ndarray) -> SearchMetrics:
-        """As `measure`, from the rank of each row; rank 0 means that the candidate didn't find it."""
-        depths = {P_AT_1: 1}
-        if self.top > 1:
-            depths[f"success@{self.top}"] = self.top
-        outcomes = {}
-        for name, depth in depths.items():
-            is_hit = self.relevant & (ranks > 0) & (ranks <= depth)
-            outcomes[name] = np.array([is_hit[rows].any() for rows in self.queries])
-        return SearchMetrics(outcomes, self.share)
-
-
-def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
-    """A task from the queries whose results are all judged; raises DataError if there are none."""
-    sheet = _checked_sheet(name, frame)
-    sheet = sheet.unique(["text1", "text2"], keep="first", maintain_order=True)
-    is_complete = pl.len().over("text1") == pl.col("query_results")
-    judged = sheet.filter(is_complete).sort("text1", "text2")
-    left_out = sheet["text1"].n_unique() - judged["text1"].n_unique()
-    if left_out:
-        say(f"{name}: left out {left_out:,} queries with unjudged results")
-    if judged.is_empty():
-        raise DataError(
-            "no query has judgements of all its results; judge more pairs", path=name
-        )
-    queries = (
-        judged.with_row_index().group_by("text1", maintain_order=True).agg("index")
-    )
-    ranks = {}
-    for column in judged:
-        if column.name.startswith(RANK):
-            numbers = column.cast(pl.Float64, strict=False).fill_null(0)
-            ranks[column.name.removeprefix(RANK)] = numbers.to_numpy()
-    return SearchTask(
-        name,
-        rows=judged.select("text1", "text2").rows(),
-        relevant=judged["label"].to_numpy() == 1,
-        queries=[rows.to_numpy() for rows in queries["index"]],
-        top=int(judged["query_top"][0]),
-        share=judged["query_share"][0],
-        ranks=ranks,
-    )
-
-
-def _checked_sheet(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with numbers in `QUERY_COLUMNS`; raises DataError for other sheets than of one sample."""
-    if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
-        raise DataError(
-            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`",
-            path=name,
-        )
-    # In a CSV file, all columns are texts.
-    of_query = pl.col(QUERY_COLUMNS)
-    sheet = frame.with_columns(of_query.cast(pl.Float64, strict=False))
-    if any(sheet.select(of_query.has_nulls()).row(0)):
-        raise DataError(
-            f"expected numbers in {', '.join(QUERY_COLUMNS)}, as `aoe sample-pairs` writes them",
-            path=name,
-        )
-    if sheet.select("query_top", "query_share").n_unique() > 1:
-        raise DataError(
-            "has queries of several samples; evaluate each sample separately", path=name
-        )
-    return sheet
 
 
 def search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[SearchText]:
@@ -265,9 +157,9 @@ class GroupTask:
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
         blocks = []
-        depth = min(DEPTH, len(matrix) - 1)  # without the text itself
-        for start in range(0, len(queries), BLOCK):
-            block = queries[start : start + BLOCK]
+        depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
+        for start in range(0, len(queries), _BLOCK):
+            block = queries[start : start + _BLOCK]
             similarities = all_similarities(matrix[block], matrix, vectors.similarity)
             similarities[np.arange(len(block)), block] = -np.inf
             nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :depth]
@@ -275,7 +167,7 @@ class GroupTask:
         is_same = np.concatenate(blocks)
         ranks = np.arange(1, is_same.shape[1] + 1)
         precision = np.cumsum(is_same, axis=1) / ranks
-        findable = np.minimum(others[queries], DEPTH)
+        findable = np.minimum(others[queries], _DEPTH)
         average = (precision * is_same).sum(axis=1) / findable
         return SearchMetrics({MAP: average, P_AT_1: is_same[:, 0]})
 
@@ -329,11 +221,11 @@ def reciprocal_ranks(
     anchors, anchor_of_row = np.unique(rows[:, 0], return_inverse=True)
     candidate_vectors = comparable(vectors[candidates], similarity)
     ranks = np.empty(len(rows))
-    for start in range(0, len(anchors), BLOCK):
-        block = anchors[start : start + BLOCK]
+    for start in range(0, len(anchors), _BLOCK):
+        block = anchors[start : start + _BLOCK]
         queries = comparable(vectors[block], similarity)
         cosines = all_similarities(queries, candidate_vectors, similarity)
-        is_in_block = (anchor_of_row >= start) & (anchor_of_row < start + BLOCK)
+        is_in_block = (anchor_of_row >= start) & (anchor_of_row < start + _BLOCK)
         rows_in_block = np.flatnonzero(is_in_block)
         query_of_row = anchor_of_row[rows_in_block] - start
         columns = positive_column[rows_in_block]
@@ -384,15 +276,15 @@ class CorpusTask:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
         ranked = self._ranked_gains(vectors)
         is_hit = ranked > 0
-        has_hit = is_hit[:, :DEPTH].any(axis=1)
+        has_hit = is_hit[:, :_DEPTH].any(axis=1)
         first_rank = 1 + is_hit.argmax(axis=1)
         ideal = np.array([_dcg(np.sort(gains)[::-1]) for gains in self.gains])
         outcomes = {
             NDCG: _dcg(ranked) / ideal,
-            f"mrr@{DEPTH}": np.where(has_hit, 1 / first_rank, 0.0),
+            f"mrr@{_DEPTH}": np.where(has_hit, 1 / first_rank, 0.0),
         }
         relevant = np.array([len(gains) for gains in self.gains])
-        for depth in (DEPTH, _MAX_DEPTH):
+        for depth in (_DEPTH, _MAX_DEPTH):
             outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / relevant
         return SearchMetrics(outcomes)
 
@@ -402,9 +294,9 @@ class CorpusTask:
         queries, documents = np.split(matrix, [len(self.queries)])
         depth = min(_MAX_DEPTH, len(documents))
         ranked = np.zeros((len(queries), depth))
-        for start in range(0, len(queries), BLOCK):
+        for start in range(0, len(queries), _BLOCK):
             block = all_similarities(
-                queries[start : start + BLOCK], documents, vectors.similarity
+                queries[start : start + _BLOCK], documents, vectors.similarity
             )
             for query, similarities in enumerate(block, start):
                 relevant = self.relevant[query]
@@ -421,7 +313,7 @@ class CorpusTask:
 
 def _dcg(gains: ndarray) -> ndarray:
     """The discounted cumulative gain of the first documents, from (..., rank): (...)."""
-    first = gains[..., :DEPTH]
+    first = gains[..., :_DEPTH]
     dcg: ndarray = first @ _DISCOUNTS[: first.shape[-1]]
     return dcg
 

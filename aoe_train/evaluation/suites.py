@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
+from aoe_train.evaluation.pair_task import (
+    PairSource,
+    PairTask,
+    pair_task,
+    search_task,
+)
 from aoe_train.evaluation.search_results import (
     GroupTask,
     RetrievalTask,
     corpus_task,
     group_task,
-    search_task,
 )
 from aoe_train.evaluation.tasks import EvaluationTask
 from pairkit.base.errors import ConfigError, DataError

@@ -168,11 +168,11 @@ def export(
 def check_options(export_format: Format, dtype: Dtype, *, measured: bool) -> None:
     """Raise ConfigError for options that conflict, before a model is loaded."""
     if export_format in GRAPHS:
-        require_onnx()
         if dtype != "fp32":
             raise ConfigError(
                 f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
             )
+        require_onnx()
     if measured and export_format != INT8:
         raise ConfigError(
             "--data measures the loss by int8; use an int8 --format, or leave --data out"
@@ -193,10 +193,6 @@ def backbone_of(model: str | Path, folder: Path) -> str:
 @torch.no_grad()
 def mix(encoder: Encoder, backbone: Encoder, share: float) -> bool:
     """Average `encoder` with its backbone, in place (WiSE-FT, Eq. 1); returns whether it had adapters."""
-    if not 0 < share <= 1:
-        raise ConfigError(
-            f"interpolate {share:g}: expected a number above 0 and at most 1"
-        )
     had_adapters = has_lora(encoder.model.backbone)
     for model in (encoder.model, backbone.model):
         merge_lora(model.backbone)

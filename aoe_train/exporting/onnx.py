@@ -24,7 +24,7 @@ import torch
 from numpy import ndarray
 from torch import Tensor, nn
 
-from aoe_train.evaluation.pair_metrics import correlation
+from aoe_train.evaluation.pair_metrics import Correlation, correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.encoder_settings import (
@@ -78,7 +78,7 @@ def quantize_onnx(folder: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    plain = folder / GRAPHS["onnx"]
+    plain = folder / GRAPH
     graph = folder / GRAPHS[INT8]
     # The weights of a graph that is too large for one file.
     external = plain.with_name(plain.name + ".data")
@@ -340,8 +340,6 @@ def measure(
     path: Path,
 ) -> Loss:
     """Encode pairs with the model and with its int8 graph, and compare."""
-    from scipy.stats import spearmanr
-
     rows = list(combinations(SAMPLES, 2))
     source = "sample sentences"
     if task is not None:
@@ -353,23 +351,20 @@ def measure(
     pairs = np.array([[index[first], index[second]] for first, second in rows])
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     plain, int8 = (
-        unit(np.concatenate([encode(block) for block in blocks]))
+        np.concatenate([encode(block) for block in blocks])
         for encode in (expected, quantized)
     )
-    cosines = (plain * int8).sum(axis=1)
+    cosines = (unit(plain) * unit(int8)).sum(axis=1)
     before, after = (
         pair_similarities(vectors, pairs, "cosine") for vectors in (plain, int8)
     )
-    labels: dict[str, float] = {}
-    # The result is NaN for constant cosines, which is refused below.
-    with np.errstate(invalid="ignore"):
-        if task is not None:
-            correlation(before, task.labels, task.name)  # refuses constant labels
-            labels = {
-                "spearman": float(spearmanr(before, task.labels).statistic),
-                "spearman_int8": float(spearmanr(after, task.labels).statistic),
-            }
-        agreement = float(spearmanr(before, after).statistic)
+    agreement = Correlation(before, after).scores()["spearman"]
+    labels = {}
+    if task is not None:
+        by_label = correlation(before, task.labels, task.name)
+        labels["spearman"] = by_label.scores()["spearman"]
+        by_label = Correlation(after, task.labels)
+        labels["spearman_int8"] = by_label.scores()["spearman"]
     mean = float(cosines.mean())
     lowest = float(cosines.min())
     loss = Loss(len(rows), source, mean, lowest, agreement, **labels)

@@ -42,6 +42,7 @@ _MAX_TEXTS = 10_000
 _TEXTS_AT_ONCE = 512
 # From this cosine on, a neighbour is the text itself.
 _SAME = 0.9999
+_ROUNDING = 1e-6  # relative difference of scores in float32 that are equal
 _SEED = 7
 
 
@@ -72,7 +73,7 @@ class Collection:
         """`vectors` are the model's, of length 1."""
         if len(vectors) < _MIN_TEXTS:
             raise DataError(
-                f"--purpose {purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
+                f"--purpose={purpose} needs at least {_MIN_TEXTS} texts, whose mean shows what they have in"
                 f" common; found {len(vectors)}; leave it out, or set the purpose of an index to none"
             )
         sample = vectors[drawn(len(vectors))]
@@ -155,7 +156,7 @@ def _scaled(scores: ndarray) -> ndarray:
     exact = scores.astype(np.float64)
     low = exact.min(initial=np.inf)
     high = exact.max(initial=-np.inf)
-    if high <= low:
+    if high - low <= _ROUNDING * abs(high):
         return (exact > 0).astype(np.float64)
     scaled: ndarray = (exact - low) / (high - low)
     return scaled

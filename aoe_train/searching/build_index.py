@@ -198,11 +198,11 @@ def build_index(
     with whole_folder(out) as folder:
         recall = _write_index(folder, about, frame, texts, matrix, show)
         np.save(folder / PROBE, probe, allow_pickle=False)
-        files = [path for path in folder.rglob("*") if path.is_file()]
+        files = filter(Path.is_file, folder.rglob("*"))
         size = sum(path.stat().st_size for path in files)
     examples: list[FirstResults] = []
     if about.purpose not in (None, before and before.purpose):
-        examples = list(islice(_word_examples(SearchIndex(out, None)), _EXAMPLES))
+        examples = list(islice(_word_examples(SearchIndex(out)), _EXAMPLES))
     return Indexed(
         out,
         rows=about.rows,
@@ -295,9 +295,9 @@ def _write_index(
         texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
     Bm25(texts).save(folder / WORDS)
     show(Progress(f"index vectors ({about.kind})"))
-    index = build_faiss(searched, about.kind, folder)
     recall = 1.0
-    if index is not None:
+    if about.kind != "flat":
+        index = build_faiss(searched, folder)
         recall = measured_recall(searched, Searcher(searched, index))
     about = about.model_copy(update={"recall": recall})
     write_json(folder / ABOUT, about.model_dump(mode="json"))

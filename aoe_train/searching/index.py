@@ -19,6 +19,7 @@ from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import (
     HIDDEN,
+    IN_MEMORY,
     as_json,
     read_index,
     row_ids,
@@ -30,7 +31,7 @@ from aoe_train.searching.ranking import (
     SearchQuery,
     allowed_rows,
     checked_query,
-    checked_ranking,
+    search_options,
     sortable,
 )
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -140,21 +141,36 @@ class SearchIndex:
         ranker: Ranks its rows.
     """
 
-    def __init__(self, folder: Path, embedder: Embedder | None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.about, rows, self.vectors, self.searched, self.probe = read_index(folder)
         self.rows = rows.drop(HIDDEN, strict=False)
         self._ids = row_ids(rows, self.about.key)
         self.key_column = self._ids.name
-        if embedder is not None:
-            vector = embedder.encode([PROBE_TEXT], embedder.prompts.document)
-            if not same_model(vector, self.probe):
-                raise ConfigError(
-                    f"{folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
-                    f" {embedder.name}; give the same model, or build the index again"
-                )
-        self._embedder = embedder
+        self._embedder: Embedder | None = None
         self.ranker = Ranker(folder, self.about, self.searched)
+
+    def recorded_model(self) -> str:
+        """The model that made its vectors; raises ConfigError if that is in another place now."""
+        model = self.about.model
+        if model != IN_MEMORY and not model.startswith(".."):
+            return model
+        path = self.folder / model  # it is relative to the index
+        if not path.is_dir():
+            raise ConfigError(
+                f"{self.folder}: its model, {one_line(model)}, isn't there; give it as --model"
+            )
+        return str(path)
+
+    def use(self, embedder: Embedder) -> None:
+        """Encode queries with a model; raises ConfigError if another one made the vectors."""
+        vector = embedder.encode([PROBE_TEXT], embedder.prompts.document)
+        if not same_model(vector, self.probe):
+            raise ConfigError(
+                f"{self.folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
+                f" {embedder.name}; give the same model, or build the index again"
+            )
+        self._embedder = embedder
 
     def __len__(self) -> int:
         """Number of texts."""
@@ -285,8 +301,7 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        ranking = checked_ranking(by, top, weight)
-        options = SearchQuery("", None, top, ranking, weight)
+        options = search_options(by, top, weight)
         places = np.arange(len(self))
         ranks = None
         names = {self.key_column: None}

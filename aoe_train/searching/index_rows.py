@@ -76,6 +76,7 @@ _CHUNK_COLUMNS = {"place", "anchor"}
 _TEXT_ROLES = ("title", "body", "question", "answer")
 TEXT_COLUMNS = ("title", "text")
 _MAX_TOKENS = 512  # of a chunk by default; the model may read fewer
+_MIN_TOKENS = 8  # of a chunk without those that the model adds
 _MAX_WORDS = 256  # of a chunk if the model's tokens are unknown
 _SHORTEST = "a"  # one token
 _COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
@@ -99,29 +100,6 @@ class IndexManifest(Foreign):
     key: str | None = None
 
 
-def read_manifest(folder: Path) -> IndexManifest:
-    """Read `index.json`; raises ConfigError if there is none, and DataError if it is damaged."""
-    path = folder / ABOUT
-    if not path.is_file():
-        raise ConfigError(
-            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
-        )
-    return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
-
-
-def recorded_model(folder: Path) -> str:
-    """The model that made an index; a relative path is relative to the index. Raises if it isn't there."""
-    model = read_manifest(folder).model
-    if model != IN_MEMORY and not model.startswith(".."):
-        return model
-    path = folder / model
-    if not path.is_dir():
-        raise ConfigError(
-            f"{folder}: its model, {one_line(model)}, isn't there; give it as --model"
-        )
-    return str(path)
-
-
 class IndexContent(NamedTuple):
     """The files of an index except for words and faiss, which are read on first use."""
 
@@ -133,8 +111,13 @@ class IndexContent(NamedTuple):
 
 
 def read_index(folder: Path) -> IndexContent:
-    """Read an index; raises DataError if its files don't match each other."""
-    about = read_manifest(folder)
+    """Read an index; raises ConfigError if there is none, and DataError if its files don't match each other."""
+    path = folder / ABOUT
+    if not path.is_file():
+        raise ConfigError(
+            f"{folder}: no {ABOUT}; make an index first, with `aoe index`"
+        )
+    about = decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
     vectors = _stored_vectors(folder, VECTORS, about)
     searched = vectors
     if about.purpose is not None:
@@ -372,13 +355,14 @@ def chunk_rows(
     longest = _MAX_WORDS
     if encoder is not None and encoder.settings.max_length:
         longest = encoder.settings.max_length
-    if chunk_tokens is not None and chunk_tokens > longest:
-        raise ConfigError(
-            f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
-        )
+    most = chunk_tokens or min(longest, _MAX_TOKENS)
     # The tokens that the model adds to a text: those of the prompt, and special ones.
     added = count_tokens(embedder, [_SHORTEST], prompt).item() - 1
-    max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
+    if not added + _MIN_TOKENS <= most <= longest:
+        raise ConfigError(
+            f"--chunk-tokens {most}: {embedder.name} reads at most {longest} tokens, and adds {added} to each"
+            f" text; expected {added + _MIN_TOKENS} to {longest}"
+        )
 
     def count(texts: Sequence[str]) -> Sequence[int]:
         tokens = count_tokens(embedder, list(texts), prompt)
@@ -386,7 +370,7 @@ def chunk_rows(
 
     rows = []
     for document in documents:
-        for chunk in split_into_chunks(document, count, max_tokens):
+        for chunk in split_into_chunks(document, count, most - added):
             place = _place(document, chunk)
             url = _url(document, chunk, link)
             rows.append(

@@ -143,11 +143,9 @@ def _best(candidates: Neighbours, count: int) -> Neighbours:
     )
 
 
-def build_faiss(vectors: Vectors, kind: IndexKind, folder: Path) -> Any:
-    """Make and write a faiss index, with one thread, as HNSW depends on the order; None for `flat`."""
-    if kind == "flat":
-        return None
-    faiss = _faiss(f"--kind={kind}")
+def build_faiss(vectors: Vectors, folder: Path) -> Any:
+    """Make and write an HNSW index, with one thread, because it depends on the order."""
+    faiss = _faiss("--kind=hnsw")
     index = faiss.IndexHNSWSQ(
         vectors.shape[1],
         faiss.ScalarQuantizer.QT_8bit,
@@ -177,11 +175,9 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind={kind}")
 
 
-def read_faiss(folder: Path, kind: IndexKind, shape: tuple[int, ...]) -> Any:
-    """Read the faiss index of a folder; None for `flat`."""
-    if kind == "flat":
-        return None
-    faiss = _faiss(f"an index of the kind {kind}")
+def read_faiss(folder: Path, shape: tuple[int, ...]) -> Any:
+    """Read the HNSW index of vectors of this shape."""
+    faiss = _faiss("an index of the kind hnsw")
     path = folder / INDEX_FILE
     try:
         index = faiss.read_index(str(path))

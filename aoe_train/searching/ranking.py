@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from functools import cached_property
@@ -58,6 +58,22 @@ class SearchQuery(NamedTuple):
     keyed: Sequence[int] = ()
 
 
+def search_options(by: str, top: int, weight: float | None) -> SearchQuery:
+    """A query without its text; raises ConfigError for an invalid or ineffective option."""
+    query = SearchQuery(
+        "",
+        None,
+        argument("top", top, PositiveInt),
+        argument("by", by, By),
+        argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None),
+    )
+    if query.weight is not None and query.by != "both":
+        raise ConfigError(
+            f"weight: has no effect with by = {by}; leave it out, or set by = both"
+        )
+    return query
+
+
 def checked_query(
     text: str,
     by: str,
@@ -67,38 +83,27 @@ def checked_query(
     before: Conditions,
 ) -> SearchQuery:
     """A query without its vector; raises ConfigError for invalid options, and DataError for a blank text."""
+    query = search_options(by, top, weight)
     text = argument("text", text, str)
-    top = argument("top", top, int)
-    ranking = checked_ranking(by, top, weight)
     if is_blank(text):
         raise DataError("the text is empty; expected a search query")
-    return SearchQuery(
-        text,
-        None,
-        top,
-        ranking,
-        weight,
+    return query._replace(
+        text=text,
         where=conditions("where", where),
         before=conditions("before", before),
     )
 
 
-def checked_ranking(by: str, top: int, weight: float | None) -> By:
-    """The checked `by` of a search; raises ConfigError for an invalid or ineffective option."""
-    argument("top", top, PositiveInt)
-    argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
-    ranking: By = argument("by", by, By)
-    if weight is not None and ranking != "both":
-        raise ConfigError(
-            f"weight: has no effect with by = {ranking}; leave it out, or set by = both"
-        )
-    return ranking
-
-
 def conditions(option: str, given: Conditions) -> Mapping[str, Any]:
     """Values by column, from a mapping or from texts such as state=open."""
-    if given is None or isinstance(given, Mapping):
-        return given or {}
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            if isinstance(value, Collection | None) and not isinstance(value, str):
+                shown = one_line(f"{option} {name}: found {value}", 100)
+                raise ConfigError(f"{shown}; expected one value")
+        return given
+    if given is None:
+        return {}
     values: dict[str, str] = {}
     for condition in argument(option, given, list[str]):
         name, mark, value = condition.partition("=")
@@ -135,7 +140,9 @@ class Ranker:
     @cached_property
     def searcher(self) -> Searcher:
         """Finds the nearest of the index's vectors."""
-        index = read_faiss(self.folder, self.about.kind, self.vectors.shape)
+        index = None
+        if self.about.kind != "flat":
+            index = read_faiss(self.folder, self.vectors.shape)
         return Searcher(self.vectors, index)
 
     @cached_property
@@ -292,7 +299,8 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         if column.dtype.is_numeric():
             number = float(text)
             is_integer = text.lstrip("-").isdecimal() and abs(number) < 2**63
-            return column, int(text) if is_integer else number
+            # Unlike a number, a series may exceed the type of the column.
+            return column, pl.Series([int(text) if is_integer else number])
         if column.dtype == pl.Boolean:
             expected = "true or false"
             return column.cast(pl.Int8), _BOOLEANS.index(text.lower())

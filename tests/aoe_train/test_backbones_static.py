@@ -225,11 +225,17 @@ def texts(tmp_path):
     return write_lines(tmp_path / "texts.txt", sentences(300))
 
 
-def test_a_loaded_model_has_no_card(bert, texts, tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
-    monkeypatch.chdir(tmp_path)  # another project's folder
-    distill(texts, model=load(bert), out="static")
-    assert "license: unknown" in card_of(tmp_path / "static")
+def test_a_loaded_model_has_the_records_of_its_folder(
+    bert, texts, tmp_path, monkeypatch
+):
+    load(bert).save(tmp_path / "m")
+    for folder, name in (("", "gpl"), ("m", "mit")):  # "" is another project's
+        (tmp_path / folder / "README.md").write_text(f"---\nlicense: {name}\n---\n")
+    np.save(tmp_path / "m/training_texts.npy", np.uint64([7]))
+    monkeypatch.chdir(tmp_path)
+    distill(texts, model=load("m"), out="static")
+    assert "license: mit" in card_of(tmp_path / "static")
+    assert 7 in np.load("static/training_texts.npy")
 
 
 @parametrize("dim", [None, 8])
@@ -257,7 +263,7 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     few = write_lines(tmp_path / "few.txt", sentences(50))
     with data_error("found 50 texts; expected at least 105"):
         distill(few, model=bert, out=static)
-    with config_error("dim=33: the model's vectors have 32 numbers"):
+    with config_error("dim=33: the model's vectors have 32 dimensions"):
         distill(texts, model=bert, out=static, dim=33)
     found = aoe_json(f"distill {texts} -m {bert} -o {static} --json")
     assert found["texts"] == 285

@@ -177,7 +177,7 @@ def test_functions(cache):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])
 
 
-def evaluated_by(texts, url, model="m", **options):
+def evaluated_by(url, texts=("a", "long", "bb"), model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
     how = {"cache": False, "resamples": 0, "suite": "sts", **options}
     return figures(evaluate(model, endpoint=url, data=scored(texts), **how))
@@ -204,59 +204,56 @@ def server():
 
 def test_vectors_in_text_order_from_several_requests(server):
     texts = [f"a{'b' * place}" for place in range(300)]
-    expected = evaluated_by(texts, None, model=lambda texts: [*map(vector, texts)])
-    assert evaluated_by(texts, server.url) == expected
+    expected = evaluated_by(None, texts, lambda texts: [*map(vector, texts)])
+    assert evaluated_by(server.url, texts) == expected
     assert sizes_of(server.asked) == [128, 128, 44]
     assert {asked["model"] for asked in server.asked} == {"m"}
-    evaluated_by(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
+    evaluated_by(server.url + "/embeddings", ["a" * 150_000, "b" * 150_000, "c", "d"])
     assert sizes_of(server.asked[3:]) == [1, 3]  # long texts
 
     async def notebook():  # within a running loop
-        return evaluated_by(["a", "b", "cc"], server.url)
+        return evaluated_by(server.url)
 
     assert asyncio.run(notebook())["n"] == 3
-
-
-THREE_TEXTS = ["a", "long", "bb"]
 
 
 def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("MINE", "sk-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
-    evaluated_by(THREE_TEXTS, server.url)
+    evaluated_by(server.url)
     error = {"error": {"message": "what is sk-secret doing here"}}
     server.answer = lambda *_: (400, error)
     with raises(DataError) as caught:
-        evaluated_by(THREE_TEXTS, server.url, api_key_env="MINE")
+        evaluated_by(server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
     with config_error("plain http"):
-        evaluated_by(THREE_TEXTS, "http://host.example/v1", api_key_env="MINE")
+        evaluated_by("http://host.example/v1", api_key_env="MINE")
 
 
 def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path))
     for _ in range(2):
-        evaluated_by(THREE_TEXTS, server.url, cache=True)
-    evaluated_by(THREE_TEXTS, server.url + "/", cache=True)
+        evaluated_by(server.url, cache=True)
+    evaluated_by(server.url + "/", cache=True)
     # A text that identifies the model.
     assert sizes_of(server.asked) == [1, 3, 1, 1]
     with serving() as other:
-        evaluated_by(THREE_TEXTS, other.url, cache=True)
+        evaluated_by(other.url, cache=True)
         assert sizes_of(other.asked) == [1, 3]
 
 
 def test_temporary_failures_are_retried(server, monkeypatch):
     monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
-    assert evaluated_by(THREE_TEXTS, server.url)["n"] == 3
+    assert evaluated_by(server.url)["n"] == 3
     assert len(server.asked) == 3
     server.answer = lambda texts, n: (200, listing(texts, dim=n))
     with raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
-        evaluated_by([f"text {number}" for number in range(200)], server.url)
+        evaluated_by(server.url, [f"text {number}" for number in range(200)])
     with raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
-        evaluated_by(THREE_TEXTS, "http://127.0.0.1:9/v1")
+        evaluated_by("http://127.0.0.1:9/v1")
 
 
 @table(
@@ -282,7 +279,7 @@ def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, word
     monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda *_: (status, answer)
     with raises(error) as caught:
-        evaluated_by(["a", "long"], server.url)
+        evaluated_by(server.url, ["a", "long"])
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -314,6 +311,6 @@ def test_texts_that_are_refused(server, text, words):
 )
 def test_addresses_that_are_refused(url, words):
     with raises(ConfigError) as caught:
-        evaluated_by(THREE_TEXTS, url)
+        evaluated_by(url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import polars as pl
 from numpy.random import default_rng
 from scipy import stats
 
@@ -56,20 +58,21 @@ def test_p_values():
         )
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
-    ahead = compare(good, bad, Resampling(999, 0))["spearman"]
+    compared = partial(compare, resamples=Resampling(999, 0))
+    ahead = compared(good, bad)["spearman"]
     expected = good.scores()["spearman"] - bad.scores()["spearman"]
     assert ahead.difference == approx(expected)
     assert ahead.interval.low > 0
     # No resample on the other side: the least that 999 can tell.
     assert ahead.p == approx(2 / 1000)
-    level = compare(good, alike, Resampling(999, 0))["spearman"]
+    level = compared(good, alike)["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
-    assert compare(good, good, Resampling(999, 0))["spearman"].p == 1
+    assert compared(good, good)["spearman"].p == 1
     # A metric that no resample changes is compared if it differs.
     all_right = MeanMetrics({"right": np.ones(300), "same": np.ones(300)})
     all_wrong = MeanMetrics({"right": np.zeros(300), "same": np.ones(300)})
-    assert compare(all_right, all_wrong, Resampling(999, 0)) == {
+    assert compared(all_right, all_wrong) == {
         "right": Comparison(1.0, Interval(1.0, 1.0), 2 / 1000)
     }
     assert compare(all_right, all_wrong, Resampling(0)) == {}
@@ -208,20 +211,16 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.after) == (1, told["roc_auc"])
     assert (found.pairs, found.rarer) == (12, 3)
-    judged = [
-        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]}
-        for row in rows
-    ]
+    label = pl.col("label")
+    table = pl.DataFrame(rows)
+    judged = table.with_columns(judged=1, votes=[], probability=0.1 + 0.8 * label)
     doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
-    as_csv = [
-        {**row, "votes": "[]", "probability": str(row["probability"])} for row in judged
-    ]
+    as_csv = judged.with_columns(pl.col("probability").cast(pl.String), votes=0)
     assert gain_of(as_csv) == doubted
-    assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
-    graded = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    assert gain_of(graded).metric == "spearman"
+    assert gain_of(judged.with_columns(probability=7.5)).reliability == 1
+    assert gain_of(table.with_columns(label + 0.5)).metric == "spearman"
     assert not compared(rows, resamples=0).gains
 
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 from itertools import chain
 from typing import get_args
 
@@ -30,6 +31,7 @@ from aoe_train.model.similarity import (
 )
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import NamedPrompts, Similarity
+from pairkit import ConfigError, DataError
 from tests.aoe_train import tiny
 from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (
@@ -39,6 +41,7 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    values,
 )
 
 BINARY = st.lists(
@@ -156,13 +159,6 @@ def test_a_correlation_of_any_scale(cosine, label):
     assert_allclose(found.pearson(draws), [1, np.nan])
 
 
-def test_cosines_in_float64_and_of_zero_vectors():
-    vectors = np.float32([[3, 4], [4, 3], [0, 0]])
-    pairs = np.array([[0, 1], [0, 2], [2, 2]])
-    cosines = pair_similarities(vectors, pairs, "cosine")
-    assert cosines == approx([24 / 25, 0, 0], abs=1e-15)
-
-
 def lengths(texts):
     return np.float32([[len(text), 1] for text in texts])
 
@@ -187,22 +183,22 @@ def test_invalid_vectors_are_refused(broken, words):
         TaskVectors(broken, [["a", "cc", "b", "dc"]])
 
 
-PAIRS = np.array([[0, 1], [0, 2], [1, 1]])
-POINTS = np.float32([[3, 4], [6, 8], [0, 5]])
+PAIRS = np.array([[0, 1], [0, 2], [1, 1], [0, 3]])
+POINTS = np.float32([[3, 4], [6, 8], [0, 5], [0, 0]])
 
 
 @table(
     """
     similarity, expected
-    cosine | [1, 0.8, 1]
-    dot | [50, 20, 100]
+    cosine | [1, 0.8, 1, 0]
+    dot | [50, 20, 100, 0]
     euclidean | DISTANCES
-    manhattan | [-7, -4, 0]
+    manhattan | [-7, -4, 0, -7]
     """,
-    DISTANCES=[-5, -np.sqrt(10), 0],
+    DISTANCES=[-5, -np.sqrt(10), 0, -5],
 )
 def test_similarities_by_each_measure(similarity, expected):
-    assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
+    assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-11)
     points = comparable(POINTS, similarity)
     every = all_similarities(points, points, similarity)
     assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
@@ -296,27 +292,28 @@ def test_evaluate_ranks_texts_of_one_group(capsys):
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
-    told = figures(evaluate(on_circle, data=data, columns=columns, resamples=0))
+    ranked = partial(evaluate, on_circle, columns=columns, resamples=0)
+    told = figures(ranked(data=data))
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == approx((1 + 1 + 1 / 3 + 1) / 4)
     repeated = [*data, {"text": "a", "intent": "y"}]
-    again = figures(evaluate(on_circle, data=repeated, columns=columns, resamples=0))
-    assert again == told
+    assert figures(ranked(data=repeated)) == told
     assert "left out 1 rows with repeated texts" in stderr(capsys)
     with_lone_text = [*data, {"text": "f", "intent": None}]
-    with data_error("group is empty"):
-        evaluate(on_circle, data=with_lone_text, columns=columns)
-    skipped = evaluate(
-        on_circle, data=with_lone_text, columns=columns, bad_rows="skip", resamples=0
-    )
-    assert [*skipped.to_dict().values()] == [told]
-    with data_error("each group has one text"):
-        evaluate(on_circle, data=data[3:], columns=columns)
-    with config_error("takes only text and group"):
-        evaluate(on_circle, data=data, columns=columns | {"label": "x"})
-    with config_error("labels= has no effect, because the list given has no labels"):
-        evaluate(on_circle, data=data, columns=columns, labels="x=1")
+    assert figures(ranked(data=with_lone_text, bad_rows="skip")) == told
+    for wrong, words in values(
+        """
+            LONE | group is empty
+            ALONE | each group has one text
+            {'columns': {'group': 'intent', 'label': 'x'}} | takes only text and group
+            {'labels': 'x=1'} | labels= has no effect, because the list given has no labels
+            """,
+        LONE={"data": with_lone_text},
+        ALONE={"data": data[3:]},
+    ):
+        with raises((ConfigError, DataError), match=words):
+            ranked(**{"data": data, **wrong})
 
 
 def test_the_verdict_on_positives_is_by_mrr():

@@ -257,11 +257,13 @@ def test_export_errors(tmp_path, monkeypatch):
     for given, words in values(r"""
             {'interpolate': 0.5} | its run.json doesn't name its backbone; give backbone=
             {'interpolate': 0.5, 'backbone': 'wide'} | different names or shapes
-            {'interpolate': 1.5, 'backbone': 'one'} | interpolate 1\.5: expected a number above 0
+            {'interpolate': 1.5, 'backbone': 'one'} | interpolate = 1\.5: expected at most 1
             {'backbone': 'one'} | backbone= without interpolate= has no effect
             {'format': 'pickle'} | format = 'pickle': expected 'sentence-transformers', 'onnx'
             {'dtype': 'int8'} | dtype = 'int8': expected 'fp32', 'bf16' or 'fp16'
             {'out': 'one'} | already exists
+            {'format': 'onnx', 'dtype': 'bf16'} | dtype='bf16': a graph is always in fp32
+            {'data': 'pairs.tsv'} | data= measures the loss by int8
             """):
         with config_error(words):
             export("one", **{"out": "out", **given})

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,12 +10,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-import aoe_train
 from aoe_train import Encoder
 from aoe_train.evaluation.pair_task import PairSource
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import onnx as graphs
-from aoe_train.exporting.export import difference, export, probes
+from aoe_train.exporting.export import difference, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
 from tests.aoe_train.tiny import POOLINGS, around, card_of, read_json
@@ -32,6 +32,9 @@ needs_packages = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, graphs._PACKAGES)),
     reason="onnx, onnxruntime and onnxscript are extras",
 )
+
+
+export = partial(exports.export, export_format="onnx")
 
 
 def load(folder, **settings):
@@ -70,9 +73,7 @@ def exported(shallow, tmp_path_factory):
         prompts=PROMPTS,
         default_prompt_name="query",
     )
-    assert (
-        export(encoder, folder, source=shallow, export_format="onnx").difference < 1e-5
-    )
+    assert export(encoder, folder, source=shallow).difference < 1e-5
     return encoder, folder
 
 
@@ -130,10 +131,7 @@ def vectors_of_card(card):
 def test_graphs(request, tmp_path, backbone, settings):
     source = request.getfixturevalue(backbone)
     encoder = load(source, **settings)
-    assert (
-        export(encoder, tmp_path / "x", source=source, export_format="onnx").difference
-        < 1e-5
-    )
+    assert export(encoder, tmp_path / "x", source=source).difference < 1e-5
     agrees(tmp_path / "x", encoder)
 
 
@@ -155,7 +153,7 @@ def test_ran_has_no_onnx_export(tmp_path):
 def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     monkeypatch.setattr(graphs, "find_spec", {"onnx": SimpleNamespace()}.get)
     with config_error(r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
-        export(Encoder.load(bert), tmp_path / "x", source=bert, export_format="onnx")
+        export(Encoder.load(bert), tmp_path / "x", source=bert)
     assert not (tmp_path / "x").exists()
 
 
@@ -170,9 +168,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 )
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
     with config_error(told):
-        export(
-            load(bert, **settings), tmp_path / "x", source=bert, export_format="onnx"
-        )
+        export(load(bert, **settings), tmp_path / "x", source=bert)
 
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
@@ -241,17 +237,3 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     assert read_json(tmp_path / "x/run.json")["export"]["loss"]["pairs"] == 190
     monkeypatch.chdir(tmp_path)
     assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
-
-
-@needs_packages
-@table(
-    """
-    how, words
-    {'format': 'onnx', 'dtype': 'bf16'} | always in fp32
-    PAIRS | data= measures the loss by int8
-    """,
-    PAIRS={"data": PAIRS},
-)
-def test_options_that_conflict_with_a_graph(tmp_path, how, words):
-    with config_error(words):
-        aoe_train.export("minilm", out=tmp_path / "x", **how)

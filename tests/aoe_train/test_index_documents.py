@@ -4,7 +4,7 @@ import pytest
 
 from aoe_train import Encoder, open_index
 from tests.aoe_train.shorthand import aoe, index
-from tests.support.shorthand import config_error, data_error, table
+from tests.support.shorthand import data_error, table
 
 
 @pytest.fixture
@@ -70,24 +70,16 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     {'link': '{file.name}'} | ConfigError | expected an address with {file}, {page}
     {'link': '{file[a]}'} | ConfigError | expected an address with {file}, {page}
     {'chunk_tokens': 100000} | ConfigError | reads at most
+    {'chunk_tokens': 16} | ConfigError | adds 10 to each text; expected 18 to
     {'columns': {'text': 'a'}} | ConfigError | only for tables
+    {'texts': ['a dog'], 'link': '{page}'} | ConfigError | can't be set for texts in a table
+    {'texts': ['a dog'], 'chunk_tokens': 64} | ConfigError | can't be set for texts in a table
     """,
 )
 def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
+    model = Encoder.load(bert, prompts={"document": "the dog is running in the city. "})
     with pytest.raises(error, match=message):
-        index(handbook, bert, out, **given)
-
-
-@table(
-    """
-    given
-    {'link': 'https://a.example/{page}'}
-    {'chunk_tokens': 64}
-    """,
-)
-def test_texts_have_no_chunks(bert, out, given):
-    with config_error("can't be set for texts in a table"):
-        index(["a dog", "a cat"], bert, out, **given)
+        index(given.pop("texts", handbook), model, out, **given)
 
 
 def test_a_folder_without_text(bert, tmp_path):

@@ -229,7 +229,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     ]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
     how = {"queries": asked, "purpose": ["group", "match"], "top": 2}
-    rows = sample_pairs(texts, model=str(bert), **how).pairs
+    rows = sample_pairs(texts, model=Encoder.load(bert), **how).pairs
     for purpose, named in values("""
             None | ''
             group | , group

@@ -234,6 +234,8 @@ where | score | 2.5 | [1]
 where | count | '3' | [0]
 where | count | 3.5 | []
 where | count | BIG_AND_ONE | []
+where | small | -1 | []
+where | small | 300 | []
 where | price | '1.5' | [0]
 where | open | True | [0]
 where | open | 'False' | [1]
@@ -254,6 +256,7 @@ before | count | 3.5 | [0]
 before | count | BIG | [0]
 before | count | BIG_AND_ONE | [0, 1]
 before | count | HUGE | [0, 1]
+before | small | 300 | [0, 1]
 before | price | '1.75' | [0]
 before | cells | '30' | [0]
 before | cells | 9.5 | []
@@ -270,6 +273,7 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "price": [Decimal("1.50"), Decimal("2.00"), None],
         "score": [float("nan"), 2.5, 1.0],
         "count": [3, 2**60, None],
+        "small": pl.Series([3, 2, None], dtype=pl.UInt8),
         "open": [True, False, None],
         "kind": pl.Series(["a", "b", "b"], dtype=pl.Enum(["a", "b"])),
         "none": [None] * 3,
@@ -339,6 +343,8 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
         out = tmp_path / quantize
         made = build([TEXTS[0]] * 5 + TEXTS[1:], bert, out, quantize=quantize)
         assert (made.rows, made.encoded) == (8, 4)
+        hits = search(out, TEXTS[0], where={"text": TEXTS[0]}, model=bert)
+        assert [hit.score for hit in hits] == [1] * 5
         found = duplicates(out, min_cosine=1, neighbours=10**6)
         assert pairs(found.pairs) == [*combinations(range(5), 2)]
         assert found.full == 0
@@ -406,6 +412,8 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             opened | {'weight': 2} | weight = 2: expected at most 1
             words_only | {'weight': 0.5, 'by': 'words'} | weight: has no effect with by = words
             opened | {'where': 'state=open'} | where = 'state=open': expected a list
+            opened | {'where': {'state': ['open', 'new']}} | where state: found .* 'new'.; expected one value
+            opened | {'before': {'number': None}} | before number: found None; expected one value
             opened | {'where': ['state']} | where='state': expected COLUMN=VALUE
             opened | {'where': ['a=1', 'a=2']} | where='a=2': a second value of a; give one
             opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
@@ -507,10 +515,10 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
 
 def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
     build(TEXTS, bert, tmp_path)
-    vectors = np.load(tmp_path / "vectors.npy")
     found = duplicates(tmp_path, min_cosine=1)
     assert found.pairs.is_empty()
-    assert found.highest == approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
+    highest = cosines_of(found.index.vectors).max()
+    assert found.highest == approx(highest, abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
     assert len(duplicates(tmp_path, min_cosine=number).pairs)
 
@@ -549,8 +557,8 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     for name, texts in (("one", TEXTS[:1]), ("two", TEXTS[1:2])):
         build(texts, bert, tmp_path / name)
     far = duplicates(tmp_path / "one", min_cosine=1, against=tmp_path / "two")
-    one, two = (np.load(tmp_path / name / "vectors.npy") for name in ("one", "two"))
-    assert far.highest == approx((one @ two.T).item(), abs=1e-6)
+    cosine = far.queries.vectors @ far.index.vectors.T
+    assert far.highest == approx(cosine.item(), abs=1e-6)
 
 
 @parametrize("quantize", ["float32", "int8"])

@@ -74,10 +74,10 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-        build_faiss(vectors, "hnsw", folder)
+        build_faiss(vectors, folder)
     one, two = ((folder / INDEX_FILE).read_bytes() for folder in folders)
     assert one == two
-    searcher = Searcher(vectors, read_faiss(folders[0], "hnsw", vectors.shape))
+    searcher = Searcher(vectors, read_faiss(folders[0], vectors.shape))
     assert measured_recall(vectors, searcher) > 0.8
     found = searcher.nearest(vectors[:4], 10)
     assert found.places[:, 0].tolist() == [0, 1, 2, 3]
@@ -94,7 +94,7 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
         vectors,
         Int8Vectors(quantized(vectors, "int8", ranges), ranges),
     ):
-        searcher = Searcher(stored, build_faiss(stored, "hnsw", tmp_path))
+        searcher = Searcher(stored, build_faiss(stored, tmp_path))
         # By the index, and comparing all.
         for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):
             found = searcher.nearest(vectors[:5], 10, allowed)
@@ -109,10 +109,10 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     step = (ranges[1] - ranges[0]).max() / 255
     assert np.abs(stored[:] - vectors).max() < step
     with data_error("isn't hnsw of 1,999 x 16; build the index again"):
-        read_faiss(tmp_path, "hnsw", (1999, 16))
+        read_faiss(tmp_path, (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
     with data_error("not readable; build the index again"):
-        read_faiss(tmp_path, "hnsw", (2000, 16))
+        read_faiss(tmp_path, (2000, 16))
 
 
 def test_fused_scores_by_hand():
@@ -148,7 +148,7 @@ def dated_index(bert, tmp_path_factory):
 
 @parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
-    found = search_every(dated_index, before="day", top=5, by=by)
+    found = search_every(dated_index, before="day", top=5.0, by=by)
     assert (found.texts, found.undated) == (39, 1)
     index = open_index(dated_index, model=bert)
     for place, row in enumerate(dated().iter_rows(named=True)):
@@ -223,16 +223,19 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
 
 def test_search_together_equals_single_searches(dated_index, bert):
     index = open_index(dated_index, model=bert)
-    one, two, three, four, *_ = dated()["text"]
-    queries = [
-        SearchQuery(text, vector, top, by, where=where)
-        for text, top, where, by, vector in (
-            (one, 3, {}, "both", load(bert).encode(one)),
-            (two, 4, {}, "model", load(bert).encode(two)),
-            (three, 5, {"day": 3}, "both", load(bert).encode(three)),
-            (four, 6, {}, "words", None),
-        )
-    ]
+    queries = []
+    for text, (top, by, where) in zip(
+        dated()["text"],
+        values("""
+            3 | both | {}
+            4 | model | {}
+            5 | both | {'day': 3}
+            6 | words | {}
+            """),
+        strict=False,
+    ):
+        vector = None if by == "words" else load(bert).encode(text)
+        queries.append(SearchQuery(text, vector, top, by, where=where))
     found = index.search_together(queries)
     for query, hits in zip(queries, found, strict=True):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)

@@ -173,6 +173,20 @@ def limited(model, **limits):
     )
 
 
+@contextmanager
+def busy(texts, **limits):
+    """A server whose model waits in its first request, and a function that sends further ones."""
+    model = Held()
+    with limited(model, **limits) as server, ThreadPoolExecutor(9) as pool:
+
+        def ask(texts):
+            return pool.submit(post, server, {"input": texts})
+
+        first = ask(texts)
+        until(lambda: bool(model.held))
+        yield server, model, first, ask
+
+
 def until(holds):
     """Wait until a condition holds."""
     end = time.monotonic() + 60
@@ -196,12 +210,9 @@ def waiting(server):
     MANY=["a dog"] * 6,
 )
 def test_memory_and_queue_are_limited(limits, texts):
-    model = Held()
-    with limited(model, **limits) as server, ThreadPoolExecutor(1) as pool:
-        # More than the limit; nothing waits.
-        first = pool.submit(post, server, {"input": texts})
-        until(lambda: bool(model.held))
-        answer = post(server, {"input": "a cat"})
+    # The first request is above the limit, but nothing waits.
+    with busy(texts, **limits) as (server, model, first, ask):
+        answer = ask("a cat").result()
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
         model.let_go.set()
@@ -210,14 +221,9 @@ def test_memory_and_queue_are_limited(limits, texts):
 
 
 def test_waiting_texts_form_a_batch_without_disconnected_clients():
-    model = Held()
     texts = [f"dog {number}" for number in range(8)]
-    with limited(model) as server, ThreadPoolExecutor(9) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        until(lambda: bool(model.held))
-        others = [
-            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in texts
-        ]
+    with busy("a dog") as (server, model, first, ask):
+        others = [ask([text, "a red boat"]) for text in texts]
         body = json.dumps({"input": ["a bird"] * 50}).encode()
         with connect(server) as leaving:
             leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
@@ -232,13 +238,8 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients():
 
 
 def test_a_failing_text_fails_only_its_request(capfd):
-    model = Held()
-    with limited(model) as server, ThreadPoolExecutor(3) as pool:
-        first = pool.submit(post, server, {"input": "a dog"})
-        until(lambda: bool(model.held))
-        bad, good = (
-            pool.submit(post, server, {"input": text}) for text in ("crash", "a cat")
-        )
+    with busy("a dog") as (server, model, first, ask):
+        bad, good = map(ask, ("crash", "a cat"))
         until(lambda: waiting(server) == 3)
         model.let_go.set()
         statuses = [one.result().status_code for one in (first, bad, good)]

@@ -106,8 +106,7 @@ def sample_pairs(
     if out is not None and earlier is not None:
         return read_parquet(out / shard_path(_CONFIG, _SPLIT)), earlier
 
-    known_hashes = [training_hashes(model) for model, _ in models]
-    trained = [hashes for hashes in known_hashes if hashes is not None]
+    trained = np.concatenate([training_hashes(model) for model, _ in models])
     chosen = _choose_texts(query_texts or texts, trained, seed)
     names = [str(model) for model, _ in models]
     examples = [*chosen[:_COMPARED_TEXTS], *texts[:_COMPARED_TEXTS]]
@@ -171,7 +170,7 @@ def _check_different(names: Sequence[str], vectors: Sequence[ndarray]) -> None:
 
 def _choose_texts(
     texts: Sequence[str],
-    trained: Sequence[ndarray],
+    trained: ndarray,
     seed: int,
 ) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
