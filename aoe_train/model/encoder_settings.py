@@ -16,12 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.backbones.changes import (
-    is_causal,
-    keep_layers,
-    make_bidirectional,
-)
-from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.folder_checks import (
     ADAPTERS_FILE,
     KINDS,
@@ -36,13 +30,7 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from aoe_train.model.packing.sequences import position_offset
-from aoe_train.model.text_model import (
-    DenseLayers,
-    PackedBackbone,
-    dense_names,
-    read_dense_layers,
-)
+from aoe_train.model.text_model import DenseLayers, dense_names, read_dense_layers
 from aoe_train.settings.train_settings import (
     DEFAULT,
     PLACE,
@@ -61,8 +49,6 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-# Tokens, unless the model or its tokenizer sets a lower limit.
-_MAX_LENGTH = 512
 # Tokenizers without a limit have 10^30.
 _UNLIMITED = 10**9
 OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
@@ -114,6 +100,17 @@ def stored_settings(folder: Path) -> Tree:
         raise DataError(f"{error}; copy the model again", path=path) from error
 
 
+def with_overrides(
+    stored: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> EncoderSettings:
+    """The model's settings with those that the caller overrides; prompts are added, not replaced."""
+    changes = {key: value for key, value in overrides.items() if value is not None}
+    prompts = changes.get("prompts")
+    if isinstance(prompts, Mapping):
+        changes["prompts"] = {**stored.get("prompts", {}), **prompts}
+    return load_settings(EncoderSettings, flags={**stored, **changes})
+
+
 def stored_dense_layers(
     folder: Path,
     stored: Mapping[str, Any],
@@ -136,55 +133,6 @@ def stored_dense_layers(
             folder / module.path for module in modules if _class_name(module) == "Dense"
         ]
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
-
-
-def apply_settings(
-    settings: EncoderSettings, backbone: PreTrainedModel
-) -> EncoderSettings:
-    """Change the backbone as the settings request, and choose its pooling and maximum length.
-
-    Raises ConfigError if it doesn't support them.
-    """
-    if isinstance(backbone, StaticTable):
-        check_static(settings)
-        return settings.model_copy(update={"pooling": "avg"})
-    if settings.layers is not None:
-        keep_layers(backbone, settings.layers)
-    if settings.bidirectional:
-        make_bidirectional(backbone)
-    pooling = _pooling(settings.pooling, backbone)
-    if pooling == "cells" and not settings.include_prompt:
-        raise ConfigError(
-            "include_prompt is false, but cells mix prompt and text; use another pooling"
-        )
-    max_length = settings.max_length or _MAX_LENGTH
-    positions = getattr(backbone.config, "max_position_embeddings", None)
-    if positions is not None:
-        limit = int(positions) - position_offset(backbone)
-        if settings.max_length is not None and settings.max_length > limit:
-            raise ConfigError(
-                f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
-            )
-        max_length = min(max_length, limit)
-    return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
-
-
-def _pooling(pooling: str, backbone: PreTrainedModel) -> str:
-    """The backbone's default pooling for "auto"; raises ConfigError for one that it doesn't support."""
-    if isinstance(backbone, PackedBackbone):
-        if pooling == "auto":
-            return backbone.poolings[0]
-        if pooling not in backbone.poolings:
-            raise ConfigError(
-                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
-            )
-    elif pooling == "auto":  # the token that attends to the whole text
-        return "last" if is_causal(backbone) else "cls"
-    elif pooling == "cells":
-        raise ConfigError(
-            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
-        )
-    return pooling
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -81,6 +82,24 @@ def refused(folder, error, message):
 def test_configurations_of_other_weights_are_refused(copy, fields, error, message):
     edit(copy / "config.json", **fields)
     refused(copy, error, message)
+
+
+@table(
+    """
+    source, failing, cause, error, message
+    org/m | huggingface_hub.snapshot_download | CUT | RemoteError | could not be reached .connection cut.;
+    COPY | torch.nn.Module.to | FULL | ConfigError | out of memory: loading
+    COPY | transformers.BertModel.from_pretrained | FULL | ConfigError | out of memory: loading
+    """,
+    CUT=Exception("connection cut"),  # httpx2's errors are no OSErrors
+    FULL=MemoryError(),
+)
+def test_failures_of_network_and_memory(
+    copy, source, failing, cause, error, message, monkeypatch
+):
+    monkeypatch.setattr(failing, Mock(side_effect=cause))
+    with raises(error, match=message):
+        load(source.replace("COPY", str(copy)))
 
 
 CODE = """

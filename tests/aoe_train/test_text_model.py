@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 from torch.testing import assert_close
 from transformers import (
+    BloomConfig,
+    BloomModel,
     DistilBertConfig,
     DistilBertModel,
     MistralConfig,
@@ -20,11 +22,17 @@ from transformers import (
     MPNetModel,
     RobertaConfig,
     RobertaModel,
+    XLNetConfig,
+    XLNetModel,
 )
 
-from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
+from aoe_train.model.backbones.changes import (
+    after_layers,
+    apply_settings,
+    count_layers,
+    keep_layers,
+)
 from aoe_train.model.batch_runner import BatchRunner, batches
-from aoe_train.model.encoder_settings import apply_settings
 from aoe_train.model.packing.sequences import can_pack
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokenised import TokenStore
@@ -93,6 +101,12 @@ MODELS = {
         MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4
     ),
     "mpnet": lambda: _small(MPNetModel, MPNetConfig),
+    "bloom": lambda: BloomModel(
+        BloomConfig(vocab_size=60, hidden_size=32, n_layer=2, n_head=4)
+    ),
+    "xlnet": lambda: XLNetModel(
+        XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=48)
+    ),
     "distilbert": lambda: DistilBertModel(
         DistilBertConfig(vocab_size=60, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
     ),
@@ -107,9 +121,11 @@ def _batch(lengths):
 @parametrize("name", MODELS)
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
-    # Which has a position bias of its own.
-    assert can_pack(backbone) == (name != "mpnet")
-    longest = apply_settings(EncoderSettings(), backbone).max_length or 0
+    # They have position biases of their own.
+    assert can_pack(backbone) == (name not in ("mpnet", "bloom", "xlnet"))
+    settings = apply_settings(EncoderSettings(), backbone)
+    assert (settings.pooling == "last") == (name in ("mistral", "bloom"))
+    longest = settings.max_length or 0
     batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, min(longest, 80)])
     alone = TextModel(backbone, "avg", packed=False)
     parts = batch[0].split(batch[1].tolist())
