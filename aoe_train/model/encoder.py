@@ -336,13 +336,7 @@ class Encoder:
             Display(progress) as show,
         ):
             computed = self._runner.vectors(
-                self.tokens,
-                texts,
-                prompt,
-                self.settings.max_length,
-                batch_tokens,
-                show,
-                halve=halve,
+                self, texts, prompt, batch_tokens, show, halve=halve
             )
             for indices, batch in downloaded(
                 (indices, shortened(batch)) for indices, batch in computed

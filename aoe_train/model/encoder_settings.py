@@ -214,12 +214,10 @@ def write_static(
     _write_modules(
         folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")]
     )
-    model: dict[str, Any] = {
-        "prompts": {},
-        "default_prompt_name": None,
-        "similarity_fn_name": "cosine",
-    }
-    write_json(folder / MODEL_FILE, model)
+    write_json(
+        folder / MODEL_FILE,
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
 
 
 def _prompts_before_texts(
@@ -302,15 +300,19 @@ def _pooling_modules(
     modules = [_Module("Pooling", {**shape, **flags})]
     if len(modes) == 2:
         half = np.hstack([np.eye(dim, dtype=np.float32)] * 2) / 2
-        shape = {"in_features": 2 * dim, "out_features": dim, "bias": False}
-        identity = {"activation_function": "torch.nn.modules.linear.Identity"}
-        modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
+        config = {
+            "in_features": 2 * dim,
+            "out_features": dim,
+            "bias": False,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        }
+        modules.append(_Module("Dense", config, {"linear.weight": half}))
     if pooling == "first-last-avg":
         from transformers import AutoConfig
 
         # The number of layers has another name in config.json of some architectures, which AutoConfig knows.
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        layers = int(config.num_hidden_layers)
+        backbone = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        layers = int(backbone.num_hidden_layers)
         # The first weight is that of the embedding layer.
         weights = np.zeros(layers + 1, dtype=np.float32)
         weights[[1, layers]] = 1

@@ -100,9 +100,9 @@ def quantized(
     """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
         return vectors.astype(DTYPES["float32"], copy=False)
-    if not len(vectors):
-        return np.empty((0, width_of(vectors.shape[1], quantize)), DTYPES[quantize])
     if quantize == "int8":
+        if not len(vectors):
+            return vectors.astype(np.int8)
         if ranges is None:
             ranges = value_ranges([vectors])
         start, step = _steps(ranges)

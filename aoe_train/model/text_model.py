@@ -108,28 +108,28 @@ class TextBatch(NamedTuple):
         labels: (row,), or None for rows without labels.
     """
 
-    input_ids: Int[Tensor, " token"]
-    lengths: Int[np.ndarray, " text"]
-    prompt_lengths: Int[np.ndarray, " text"] | None
-    texts: Int[Tensor, " text"]
+    input_ids: TokenIds
+    lengths: TextLengths
+    prompt_lengths: TextLengths | None
+    texts: OfText
     rows: Int[Tensor, "row column"]
     labels: Float[Tensor, " row"] | None = None
 
-    def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
+    def vectors(self, model: TextModel) -> TextVectors:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
         return model(  # type: ignore[no-any-return]
             self.input_ids, self.lengths, self.prompt_lengths
         )
 
-    def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
+    def states(self, model: TextModel) -> TokenStates:
         """The last hidden state of each token, for your own pooling."""
         return model.states(self.input_ids, self.lengths)[-1]
 
-    def sequences(self) -> list[Int[Tensor, " token"]]:
+    def sequences(self) -> list[TokenIds]:
         """The tokens of each text."""
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
-    def with_sequences(self, sequences: list[Int[Tensor, " token"]]) -> TextBatch:
+    def with_sequences(self, sequences: list[TokenIds]) -> TextBatch:
         """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)

@@ -61,8 +61,9 @@ def _part(context: LossContext, name: str) -> Loss:
         guide = None
         if pairs.guide is not None:
             margin = settings.guide_margin
-            strategy = settings.guide_margin_strategy
-            guide = make_guide(pairs.guide, count, margin, strategy)
+            guide = make_guide(
+                pairs.guide, count, margin, settings.guide_margin_strategy
+            )
         return contrastive_loss(
             pairs.first[:count],
             pairs.second,

@@ -114,10 +114,9 @@ class CustomObjective(nn.Module):
         vectors: RowVectors,
         labels: RowLabels,
         texts: RowTexts,
-        batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
+        *_: BatchTeachers,
     ) -> dict[str, Tensor]:
         """The "loss" only; custom losses get no guide or teacher."""
-        del batch_teachers
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors).masked_fill((texts == ABSENT)[..., None], 0)
             try:

@@ -42,11 +42,8 @@ _NO_TOKENIZER = "backend tokenizer"
 _FEWEST_TOKENS = 4
 _LFS_POINTER = b"version https://git-lfs"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-_ENCODERS = {
-    "t5": "T5EncoderModel",
-    "mt5": "MT5EncoderModel",
-    "umt5": "UMT5EncoderModel",
-}
+# Kinds of models whose encoder has a class of its own.
+_T5 = ("t5", "mt5", "umt5")
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _IGNORED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # weights in other formats
@@ -194,7 +191,7 @@ def _load_network(
     backbone, report = kind.from_pretrained(
         base, use_safetensors=True, output_loading_info=True, **options
     )
-    if kind.__name__ in _ENCODERS.values():
+    if kind.__name__ != "AutoModel":
         backbone.config.is_encoder_decoder = False
         # transformers loads two copies of their embeddings.
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
@@ -386,5 +383,7 @@ def model_class(folder: Path) -> Any:
     import transformers
 
     config = read_object(folder / "config.json")
-    kind = None if "auto_map" in config else config.get("model_type")
-    return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
+    kind = config.get("model_type")
+    if kind in _T5 and "auto_map" not in config:
+        return getattr(transformers, f"{kind.upper()}EncoderModel")
+    return transformers.AutoModel
