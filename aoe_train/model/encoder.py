@@ -226,7 +226,7 @@ class Encoder:
         packed = packing and (
             isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone)
         )
-        if dense is None and settings.dense:
+        if dense is None:
             dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)
         model.to(next(backbone.parameters()).device)
@@ -459,8 +459,7 @@ class Encoder:
                 tokenizer = with_prompt(tokenizer, prompt)
             tokenizer.save_pretrained(folder)
         name_base(folder, backbone)
-        if self.model.heads is not None:
-            write_dense_layers(folder, self.model.heads)
+        write_dense_layers(folder, self.model.heads)
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 

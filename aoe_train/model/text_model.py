@@ -247,9 +247,9 @@ class TextModel(nn.Module):
         self.backbone = backbone
         self.pooling = pooling
         self.packed = packed
-        self.heads = heads
         self.token_dim = int(backbone.config.hidden_size)
-        self.dim = self.token_dim if heads is None else heads.dim
+        self.heads = heads or DenseLayers((), self.token_dim)
+        self.dim = self.heads.dim
         self._final_norm: tuple[nn.Module, ...] = ()
 
     def set_final_norm(self, final_norm: nn.Module | None) -> None:
@@ -269,7 +269,7 @@ class TextModel(nn.Module):
         if isinstance(self.backbone, PackedBackbone):
             vectors = self.backbone.packed_vectors(input_ids, lengths, self.pooling)
             if vectors is not None:
-                return vectors if self.heads is None else self.heads(vectors)
+                return self.heads(vectors)  # type: ignore[no-any-return]
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, prompt_lengths, layers)
 
@@ -330,7 +330,7 @@ class TextModel(nn.Module):
                 shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, self.pooling, prompt_sizes))
             pooled = torch.stack([*by_layer, pooled], dim=1)
-        return pooled if self.heads is None else self.heads(pooled)
+        return self.heads(pooled)  # type: ignore[no-any-return]
 
     def fixed_shape(
         self,
@@ -343,7 +343,7 @@ class TextModel(nn.Module):
         every = self.pooling == "first-last-avg"
         states = run_packed(self.backbone, input_ids, packed, layers=every)
         pooled = pool(states, sizes, self.pooling)
-        return pooled if self.heads is None else self.heads(pooled)
+        return self.heads(pooled)  # type: ignore[no-any-return]
 
     @only_callees_compiled
     def _padded(
