@@ -176,9 +176,7 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
         return []
     # `raw.to_str` would also serialise the vocabulary.
     whole: dict[str, Any] = json.loads(raw.post_processor.__getstate__())
-    if whole["type"] != "Sequence":
-        return [whole]
-    steps: list[dict[str, Any]] = whole["processors"]
+    steps: list[dict[str, Any]] = whole.get("processors", [whole])
     return steps
 
 

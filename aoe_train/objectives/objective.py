@@ -22,12 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from aoe_train.objectives.labelled_pairs import (
     NO_BATCH_TEACHERS,
     BatchTeachers,
+    RowTexts,
+    RowVectors,
     as_pairs,
     wide,
 )
@@ -52,9 +54,7 @@ Absent negatives have vectors of zeros.
 """
 # Temperature of the divergence of earlier layers from the last one.
 _ALIGN_TAU = 0.3
-RowVectors = Float[Tensor, "row column dim"]
 RowLabels = Float[Tensor, " row"] | None
-RowTexts = Int[Tensor, "row column"]
 
 
 class Objective(nn.Module):

@@ -85,16 +85,17 @@ def cut_length(
     settings: EncoderSettings, stored: Mapping[str, Any], backbone: PreTrainedModel
 ) -> EncoderSettings:
     """Lower a model's own maximum length, which may count the positions before RoBERTa's first token."""
-    if settings.max_length is None or settings.max_length != stored.get("max_length"):
+    own = stored.get("max_length")
+    if own is None or own != settings.max_length:
         return settings
-    max_length = min(settings.max_length, _max_tokens(backbone))
+    max_length = min(own, _max_tokens(backbone))
     return settings.model_copy(update={"max_length": max_length})
 
 
 def _max_tokens(backbone: PreTrainedModel) -> int:
     """The most tokens that a backbone reads; XLNet has -1 positions, which means any number."""
-    positions = getattr(backbone.config, "max_position_embeddings", None) or -1
-    if positions < 0:
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    if positions in (None, -1):
         return UNLIMITED
     return int(positions) - position_offset(backbone)
 
