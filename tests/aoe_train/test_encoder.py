@@ -112,6 +112,8 @@ def test_decoders_pool_their_last_token(llama, caplog):
     {'pooling': 'median'} | pooling
     {'pooling': 'cells'} | Recurrent Attention Network
     {'max_length': 9999} | at most 64 tokens
+    {'layers': 0} | expected at least 1
+    {'layers': 3} | layers 3: this backbone has 2
     {'prompts': {'a': '{text} or {text}'}} | {text}
     {'poolling': 'cls'} | unknown setting 'poolling'
     """,

@@ -76,6 +76,7 @@ def refused(folder, error, message):
     {'num_hidden_layers': 3} | DataError | match config.json
     {'num_hidden_layers': 1} | DataError | match config.json
     {'intermediate_size': 40} | DataError | match config.json
+    {'num_attention_heads': 0} | DataError | copy or download it again
     {'model_type': 'quantum'} | ConfigError | architecture
     """,
 )

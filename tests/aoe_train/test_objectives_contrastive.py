@@ -302,10 +302,9 @@ def test_unit_keeps_tiny_vectors():
 def test_softmax_by_hand():
     """Features 1, 0 and 0, 2 and their differences 1, 2: 0.1 + 2 * 0.4 + 0.5 + 2 * 0.6 and the bias 0.4."""
     classifier = Classifier(2)
-    weight = torch.tensor([[0.0] * 6, [0.1, 0.7, 0.9, 0.4, 0.5, 0.6]])
-    classifier.head.load_state_dict(
-        {"weight": weight, "bias": torch.tensor([0.0, 0.4])}
-    )
+    head = classifier.head
+    head.weight.data = torch.tensor([[0.0] * 6, [0.1, 0.7, 0.9, 0.4, 0.5, 0.6]])
+    head.bias.data = torch.tensor([0.0, 0.4])
     vectors = torch.tensor([[[1.0, 0], [0, 2]]]).expand(2, 2, 2)
     texts = torch.tensor([[0, 1], [0, 1]])
     loss = classifier(as_pairs(vectors, torch.tensor([1, 0]), texts))
