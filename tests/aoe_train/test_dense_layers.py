@@ -269,7 +269,7 @@ def test_training_with_truncated_vectors(bert, tmp_path):
 
 @parametrize("kind", ["T5", "MT5", "UMT5"])
 def test_a_t5_is_loaded_without_its_decoder(tmp_path, kind):
-    encoder = load(save_t5(tmp_path / "t5", decoder=kind), pooling="avg")
+    encoder = load(save_t5(tmp_path / "t5", kind=kind), pooling="avg")
     model = getattr(transformers, f"{kind}EncoderModel")
     theirs = model.from_pretrained(tmp_path / "t5").eval()
     ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]

@@ -37,9 +37,8 @@ from aoe_train.model.packing.sequences import can_pack
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.test_no_waiting import SIZES
-from tests.aoe_train.tiny import difference, load, seeded
+from tests.aoe_train.tiny import load, seeded
 from tests.support.shorthand import config_error, parametrize, raises, table
 
 # A text of three tokens, one of two.
@@ -101,15 +100,11 @@ MODELS = {
         MistralModel, MistralConfig, num_key_value_heads=2, sliding_window=4
     ),
     "mpnet": lambda: _small(MPNetModel, MPNetConfig),
-    "bloom": lambda: BloomModel(
-        BloomConfig(vocab_size=60, hidden_size=32, n_layer=2, n_head=4)
-    ),
+    "bloom": lambda: _small(BloomModel, BloomConfig),
     "xlnet": lambda: XLNetModel(
         XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=48)
     ),
-    "distilbert": lambda: DistilBertModel(
-        DistilBertConfig(vocab_size=60, dim=32, hidden_dim=48, n_layers=2, n_heads=4)
-    ),
+    "distilbert": lambda: _small(DistilBertModel, DistilBertConfig),
 }
 
 
@@ -133,30 +128,6 @@ def test_packed_equals_padded_for_each_architecture(name):
     for packed in {False, can_pack(backbone)}:
         found = TextModel(backbone, "avg", packed=packed)(*batch)
         assert_close(found, expected, atol=1e-5, rtol=0)
-
-
-@table(
-    """
-    name, pooling
-    bert | first-last-avg
-    llama | avg
-    gemma | first-last-avg
-    t5 | avg
-    """,
-)
-def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
-    folder = SAVE[name](tmp_path, layers=3)
-    options = {"device": "cpu", "pooling": pooling}
-    whole = load(folder, **options)
-    whole.model.set_final_norm(after_layers(whole.model.backbone))
-    batch = whole.tokens(TEXTS).batch(np.arange(3))
-    with torch.no_grad():
-        found = whole.model(batch["input_ids"], batch["lengths"], layers=(1, 2))
-    assert found.shape == (3, 3, 32)
-    for number in (1, 2):
-        cut = load(folder, layers=number, **options)
-        assert count_layers(cut.model.backbone) == number
-        assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
 
 
 @parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])

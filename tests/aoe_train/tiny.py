@@ -274,14 +274,12 @@ def save_llama(folder, dim=32, layers=2, seed=0, length=64):
     )
 
 
-def save_t5(folder, layers=2, decoder=None):
-    """The encoder of a T5, or a whole model of the kind `decoder`, and a tokenizer."""
-    kind = decoder or "T5"
-    part = "" if decoder else "Encoder"
+def save_t5(folder, layers=2, kind="T5Encoder"):
+    """The encoder of a T5, or a whole model such as `MT5`, and a tokenizer."""
     return _save(
         folder,
-        getattr(transformers, f"{kind}{part}Model"),
-        getattr(transformers, f"{kind}Config"),
+        getattr(transformers, f"{kind}Model"),
+        getattr(transformers, f"{kind.removesuffix('Encoder')}Config"),
         wordpiece(),
         0,
         feed_forward_proj="gated-gelu",
