@@ -12,7 +12,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from torch import nn
-from transformers import AutoTokenizer
 
 from aoe_train import encode, export, train
 from pairkit import ConfigError
@@ -164,7 +163,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     folder = folders("labse")
     done = export(folder, out=tmp_path / "graph", format="onnx")
     assert done.dim == load(folder).dim
-    tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
+    tokens = transformers.AutoTokenizer.from_pretrained(tmp_path / "graph")(
         TEXTS, padding=True, truncation=True, return_tensors="np"
     )
     graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")

@@ -84,16 +84,9 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() != before
 
 
-@table(
-    """
-    content, message
-    '{"format": 99}' | use the release
-    { | not readable
-    """,
-)
-def test_unknown_formats_are_refused(copy, content, message):
-    (copy / "aoe.json").write_text(content)
-    with data_error(message):
+def test_unknown_formats_are_refused(copy):
+    (copy / "aoe.json").write_text('{"format": 99}')
+    with data_error("use the release"):
         load(copy)
 
 

@@ -167,11 +167,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    unloadable(
-        copy,
-        ConfigError,
-        "use sentence-transformers for .*Router",
-    )
+    unloadable(copy, ConfigError, "use sentence-transformers for .*Router")
     assert not (tmp_path / "ran").exists()
 
 

@@ -87,7 +87,8 @@ def test_other_configurations_are_left_to_transformers(copy, name, value):
 
 
 def test_other_weight_files_are_left_to_transformers(copy):
-    path, weights = copy / "model.safetensors", load_file(copy / "model.safetensors")
+    path = copy / "model.safetensors"
+    weights = load_file(path)
     # Of older files.
     for names, taken in (
         ({f"bert.{name}": part for name, part in weights.items()}, False),

@@ -129,7 +129,7 @@ def test_gradients_match_finite_differences_under_dropout():
 def test_attention_on_accelerators(lengths, window, causal):
     parts = _parts(9, dtype=torch.float32)
     rows = [part[0].transpose(0, 1) for part in parts]
-    options = attention.Options(5**-0.5, 0.0, causal, window)
+    options = Options(5**-0.5, 0.0, causal, window)
     found = attention._by_bucket(*rows, Sequences(lengths, CPU), options)
     expected = _alone(*parts, lengths, causal=causal, window=window)
     assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)

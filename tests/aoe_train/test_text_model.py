@@ -70,10 +70,8 @@ def test_weighted_mean_counts_ignored_tokens():
     """Texts with 2 and 3 ignored tokens: positions 3, 4 and 5; then 4 and 5."""
     lengths = torch.tensor([3, 2])
     found = pool((TOKENS,), lengths, "weighted-mean", torch.tensor([2, 3]))
-    expected = [
-        [(3 * 1 + 4 * 3 + 5 * 5) / 12, (3 * 8 + 4 * 4) / 12],
-        [(4 * 7 + 5 * 9) / 9, (4 * 2 + 5 * 6) / 9],
-    ]
+    # Such as 3 * 1 + 4 * 3 + 5 * 5, divided by 3 + 4 + 5.
+    expected = [[40 / 12, 40 / 12], [73 / 9, 38 / 9]]
     assert torch.allclose(found, torch.tensor(expected))
 
 
