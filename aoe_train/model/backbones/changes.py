@@ -137,14 +137,14 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
         lora_dropout=settings.dropout,
         target_modules=targets,
     )
+    layers = {
+        path.rpartition(".")[2]
+        for path, module in backbone.named_modules()
+        if isinstance(module, nn.Linear)
+    }
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
-        layers = {
-            path.rpartition(".")[2]
-            for path, module in backbone.named_modules()
-            if isinstance(module, nn.Linear)
-        }
         raise ConfigError(
             f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
