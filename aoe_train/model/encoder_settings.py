@@ -371,10 +371,8 @@ def _read_pooling(folder: Path) -> Tree:
         raise ConfigError(
             f"{path}: pooling {modes}; expected one of {', '.join(_POOLING_OF_MODE)}"
         )
-    settings: Tree = {"pooling": _POOLING_OF_MODE[mode]}
-    if not config.include_prompt:
-        settings["include_prompt"] = False
-    return settings
+    pooling = _POOLING_OF_MODE[mode]
+    return {"pooling": pooling, "include_prompt": config.include_prompt}
 
 
 def _read_static(folder: Path) -> Tree:

@@ -16,7 +16,11 @@ from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.folder_checks import read_weights
-from aoe_train.model.packing.sequences import Sequences, run_packed
+from aoe_train.model.packing.sequences import (
+    Sequences,
+    run_packed,
+    shifted_indices,
+)
 from aoe_train.model.tokenised import ranges
 from aoe_train.settings.run_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -77,13 +81,10 @@ def _weighted_mean(
     prompt_lengths: OfText | None,
 ) -> TextVectors:
     """The mean of each text's rows, weighted by their position, from 1."""
-    starts = torch.cumsum(lengths, 0) - lengths
+    shift = lengths - torch.cumsum(lengths, 0) + 1
     if prompt_lengths is not None:
-        starts = starts - prompt_lengths
-    positions = torch.arange(1, len(rows) + 1, device=rows.device)
-    positions = positions - torch.repeat_interleave(
-        starts, lengths, output_size=len(rows)
-    )
+        shift = shift + prompt_lengths
+    positions = shifted_indices(shift, lengths, len(rows))
     weights = positions[:, None].to(rows.dtype)
     return mean(rows * weights, lengths) / mean(weights, lengths)
 
@@ -108,28 +109,28 @@ class TextBatch(NamedTuple):
         labels: (row,), or None for rows without labels.
     """
 
-    input_ids: TokenIds
-    lengths: TextLengths
-    prompt_lengths: TextLengths | None
-    texts: OfText
+    input_ids: Int[Tensor, " token"]
+    lengths: Int[np.ndarray, " text"]
+    prompt_lengths: Int[np.ndarray, " text"] | None
+    texts: Int[Tensor, " text"]
     rows: Int[Tensor, "row column"]
     labels: Float[Tensor, " row"] | None = None
 
-    def vectors(self, model: TextModel) -> TextVectors:
+    def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
         return model(  # type: ignore[no-any-return]
             self.input_ids, self.lengths, self.prompt_lengths
         )
 
-    def states(self, model: TextModel) -> TokenStates:
+    def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
         """The last hidden state of each token, for your own pooling."""
         return model.states(self.input_ids, self.lengths)[-1]
 
-    def sequences(self) -> list[TokenIds]:
+    def sequences(self) -> list[Int[Tensor, " token"]]:
         """The tokens of each text."""
         return list(torch.split(self.input_ids, self.lengths.tolist()))
 
-    def with_sequences(self, sequences: list[TokenIds]) -> TextBatch:
+    def with_sequences(self, sequences: list[Int[Tensor, " token"]]) -> TextBatch:
         """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)

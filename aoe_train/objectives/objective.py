@@ -71,10 +71,10 @@ class Objective(nn.Module):
     ) -> None:
         """Prepare for data of one kind."""
         super().__init__()
-        check_objective(settings, dim=dim, kind=kind, label_range=label_range)
+        context = LossContext(settings, dim, kind, label_range, teachers)
+        check_objective(context)
         check_teacher_use(settings, kind=kind, teachers=teachers)
         self.weights = settings.weights.active
-        context = LossContext(settings, dim, kind, label_range, teachers)
         self.parts = {part: PARTS[part].make(context) for part in self.weights}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):

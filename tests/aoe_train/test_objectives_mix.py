@@ -17,6 +17,7 @@ from aoe_train.objectives.labelled_pairs import (
 from aoe_train.objectives.objective import CustomObjective, Objective
 from aoe_train.objectives.objective_checks import (
     NO_TEACHERS,
+    LossContext,
     TeacherInfo,
     check_objective,
     check_teacher_use,
@@ -50,7 +51,7 @@ def test_parts_and_kinds_of_data(part, kind):
     ranks = part in ("cosent", "angle", "sbert") and kind in ("positive", "single")
     impossible = ranks or (part == "margin_mse" and kind != "triplet")
     with refusal(f"objective {part}: found {kind}" if impossible else None):
-        check_objective(only(part), dim=8, kind=kind, label_range=RANGE)
+        check_objective(LossContext(only(part), 8, kind, RANGE))
 
 
 # Cosines of the anchor are 0.6 and 0, and the teacher's 1 and 0.8; all temperatures are 1.

@@ -42,7 +42,6 @@ _CAUSAL = {
     "mamba2",
     "mpt",
     "openai-gpt",
-    "recurrent_gemma",
     "rwkv",
     "xglm",
 }
@@ -364,8 +363,11 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
-    lists = _module_lists(backbone)
-    candidates = [(parent, layers) for parent, layers in lists if len(layers) == count]
+    candidates = [
+        (parent, layers)
+        for parent, layers in _module_lists(backbone)
+        if len(layers) == count
+    ]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
             f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"
