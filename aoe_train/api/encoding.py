@@ -184,11 +184,7 @@ def _checked(request: EncodeRequest) -> EncodeRequest:
         raise ConfigError(
             f"{out}: `out` is for a file of texts; leave it out to get an array"
         )
-    quantize = named_quantize(request.quantize)
-    if request.calibration is not None and quantize != "int8":
-        raise ConfigError(
-            f"--calibration is for --quantize int8, not {quantize}; leave it out"
-        )
+    named_quantize(request.quantize, request.calibration)
     return replace(request, **checked)
 
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from aoe_train.model.tokenised import TokenStore
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory, keep_freed_memory
+
+if TYPE_CHECKING:
+    from aoe_train.model.encoder import Encoder
 
 TOKENS_ACCELERATOR = 65_536  # per batch
 # Most tokens have more characters, so a slice of texts rarely has many more tokens than a batch.
@@ -35,18 +38,6 @@ _TOKENS_CPU = 8_192
 _ACTIVATION_BYTES = 24 << 20
 
 
-class Tokenise(Protocol):
-    """Tokenises texts with prompts; see `Encoder.tokens`."""
-
-    def __call__(  # noqa: D102
-        self,
-        texts: Sequence[str],
-        prompts: str | Sequence[str],
-        *,
-        progress: Listener | None = None,
-    ) -> TokenStore: ...
-
-
 @dataclass
 class BatchRunner:
     """Runs a model on texts."""
@@ -55,10 +46,9 @@ class BatchRunner:
 
     def vectors(
         self,
-        tokenise: Tokenise,
+        encoder: Encoder,
         texts: Sequence[str],
         prompts: str | Sequence[str],
-        max_length: int | None,
         batch_tokens: int | None,
         show: Listener,
         *,
@@ -71,9 +61,10 @@ class BatchRunner:
             budget = batch_tokens or self._tokens_on_cpu
         starts = [0]
         if self._tokenises_ahead and isinstance(prompts, str):
-            starts = _slice_starts(texts, min(max_length or budget, budget), budget)
+            longest = min(encoder.settings.max_length or budget, budget)
+            starts = _slice_starts(texts, longest, budget)
         parts = 1
-        for first, store in _stores(tokenise, texts, prompts, starts, show):
+        for first, store in _stores(encoder, texts, prompts, starts, show):
             for batch in batches(store.lengths, budget):
                 waiting = np.array_split(batch, min(parts, len(batch)))
                 while waiting:
@@ -162,7 +153,7 @@ def _weights(module: torch.nn.Module) -> Iterator[torch.Tensor]:
 
 
 def _stores(
-    tokenise: Tokenise,
+    encoder: Encoder,
     texts: Sequence[str],
     prompts: str | Sequence[str],
     starts: list[int],
@@ -171,14 +162,14 @@ def _stores(
     """The tokens of consecutive texts with the index of the first, a few stores ahead of their use."""
     begun = Progress("encode", 0, len(texts))
     if len(starts) == 1:
-        store = tokenise(texts, prompts, progress=show)
+        store = encoder.tokens(texts, prompts, progress=show)
         show(begun)
         yield 0, store
         return
     show(begun)
     with ThreadPoolExecutor(1) as producer:
         started = (
-            (start, producer.submit(tokenise, texts[start:stop], prompts))
+            (start, producer.submit(encoder.tokens, texts[start:stop], prompts))
             for start, stop in pairwise([*starts, len(texts)])
         )
         waiting = deque(islice(started, _AHEAD))

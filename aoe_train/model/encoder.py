@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from pydantic import PositiveInt
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.changes import merge_lora, name_base
+from aoe_train.model.backbones.changes import (
+    apply_settings,
+    cut_length,
+    merge_lora,
+    name_base,
+)
 from aoe_train.model.backbones.load_backbone import (
     find_folder,
     load_backbone,
@@ -22,14 +27,20 @@ from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import TOKENS_ACCELERATOR, BatchRunner, batches
-from aoe_train.model.device import downloaded, evaluation_mode, find_device, upload
+from aoe_train.model.device import (
+    downloaded,
+    evaluation_mode,
+    find_device,
+    memory_errors,
+    upload,
+)
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
-    apply_settings,
     needs_toolkit,
     store_settings,
     stored_dense_layers,
     stored_settings,
+    with_overrides,
     write_sentence_transformers,
 )
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
@@ -50,7 +61,7 @@ from aoe_train.model.text_model import (
     new_dense_layers,
     write_dense_layers,
 )
-from aoe_train.model.tokenised import UNLIMITED, TokenStore, check_texts
+from aoe_train.model.tokenised import UNLIMITED, TokenStore, list_texts
 from aoe_train.model.tokenizer import (
     add_padding,
     holds_prompt,
@@ -60,8 +71,8 @@ from aoe_train.model.tokenizer import (
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import argument, load_settings
-from pairkit.base.system.files import apply_umask
+from pairkit.base.settings import argument
+from pairkit.base.system.files import apply_umask, write_errors
 from pairkit.base.system.text_lines import note_once
 
 if TYPE_CHECKING:
@@ -135,20 +146,22 @@ class Encoder:
         if inference_only:
             refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
-        settings = _with_overrides(stored, overrides)
-        # Other options need transformers' model code.
-        is_plain = packing and quantization is None and not trust_remote_code
-        backbone, tokenizer = load_backbone(
-            folder,
-            trust_remote_code=trust_remote_code,
-            dtype=weights_dtype(precision, chosen_device),
-            quantization=quantization,
-            layers=stored.get("layers"),
-            inference_only=inference_only and is_plain and not settings.bidirectional,
-        )
+        settings = with_overrides(stored, overrides)
+        needs_transformers = trust_remote_code or settings.bidirectional
+        is_plain = packing and quantization is None and not needs_transformers
+        with memory_errors(f"loading {source}; use a smaller model, or another device"):
+            backbone, tokenizer = load_backbone(
+                folder,
+                trust_remote_code=trust_remote_code,
+                dtype=weights_dtype(precision, chosen_device),
+                quantization=quantization,
+                layers=stored.get("layers"),
+                inference_only=inference_only and is_plain,
+            )
+            if quantization is None:
+                backbone.to(chosen_device)
         dense = stored_dense_layers(folder, stored, settings, backbone)
-        if quantization is None:
-            backbone.to(chosen_device)
+        settings = cut_length(settings, stored, backbone)
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             # The settings contain the same prompt, so the tokenizer must not add it.
             tokenizer = with_prompt(tokenizer, "")
@@ -213,7 +226,7 @@ class Encoder:
         packed = packing and (
             isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone)
         )
-        if dense is None and settings.dense:
+        if dense is None:
             dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)
         model.to(next(backbone.parameters()).device)
@@ -291,21 +304,18 @@ class Encoder:
             RuntimeError, MemoryError: Out of memory, and `halve` is false.
             DataError: A text isn't a string, or has no tokens.
         """
-        if prompt is not None and prompt_name is not None:
+        if prompt is None:
+            prompt = self.settings.named_prompts.chosen(name=prompt_name)
+        elif prompt_name is not None:
             warnings.warn(
                 f"prompt_name {prompt_name!r} is ignored, because prompt is set",
                 stacklevel=2,
             )
-        if prompt is None:
-            prompt = self.settings.named_prompts.chosen(name=prompt_name)
         is_single = isinstance(texts, str)
-        if is_single:
-            texts = [cast("str", texts)]
-        check_texts(texts)
-        if batch_tokens is not None:
-            argument("batch_tokens", batch_tokens, PositiveInt)
+        texts = list_texts(texts)
+        batch_tokens = argument("batch_tokens", batch_tokens, PositiveInt | None)
         size = self.size(dim)
-        number_type = named_quantize(quantize)
+        number_type = named_quantize(quantize, calibration)
         ranges = None if calibration is None else calibrated(calibration, size)
         # The settings truncate the scaled vector, as in sentence-transformers.
         truncate_first = dim is not None or normalize is not None
@@ -326,13 +336,7 @@ class Encoder:
             Display(progress) as show,
         ):
             computed = self._runner.vectors(
-                self.tokens,
-                texts,
-                prompt,
-                self.settings.max_length,
-                batch_tokens,
-                show,
-                halve=halve,
+                self, texts, prompt, batch_tokens, show, halve=halve
             )
             for indices, batch in downloaded(
                 (indices, shortened(batch)) for indices, batch in computed
@@ -389,7 +393,7 @@ class Encoder:
 
     def token_batches(
         self,
-        texts: Sequence[str],
+        texts: str | Sequence[str],
         *,
         prompt: str | None = None,
         batch_tokens: int = TOKENS_ACCELERATOR,
@@ -397,10 +401,11 @@ class Encoder:
         """Batches of tokens for `model`, with the texts' indices: for your own pooling.
 
         Args:
-            texts: Any number of texts in any order.
+            texts: One text, or a list of texts in any order.
             prompt: Words before each text, or around `{text}`; None uses the default prompt.
             batch_tokens: Tokens per batch.
         """
+        texts = list_texts(texts)
         store = self.tokens(texts, self.settings.named_prompts.chosen(prompt=prompt))
         for indices in batches(store.lengths, batch_tokens):
             batch = store.batch(indices)
@@ -430,24 +435,21 @@ class Encoder:
         """Write a model folder, which sentence-transformers can load as well.
 
         Raises:
-            ConfigError: The model was loaded with `inference_only` or in int8, or is static.
+            ConfigError: The model was loaded with `inference_only` or in int8, is static, or can't be written.
         """
-        refuse_static(self.model.backbone, f"{folder}: saving")
-        if self._is_int8:
+        backbone = self.model.backbone
+        refuse_static(backbone, f"{folder}: saving")
+        if self._is_int8 or isinstance(backbone, PackedBert):
             raise ConfigError(
-                f"{folder}: an int8 model can't be saved; load it in fp32"
-            )
-        if isinstance(self.model.backbone, PackedBert):
-            raise ConfigError(
-                f"{folder}: a model loaded with inference_only can't be saved; load it without"
+                f"{folder}: a model loaded in int8 or with inference_only can't be saved; load it without"
             )
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with quietly():
-            self.model.backbone.save_pretrained(folder)
-            if isinstance(self.model.backbone, PackedBackbone):
+        with quietly(), write_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            backbone.save_pretrained(folder)
+            if isinstance(backbone, PackedBackbone):
                 # `save_pretrained` writes no configuration beside adapters.
-                self.model.backbone.config.save_pretrained(folder)
+                backbone.config.save_pretrained(folder)
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
             tokenizer = self.tokenizer
@@ -456,23 +458,11 @@ class Encoder:
                 # Other libraries don't support words after the text, but use the tokenizer's template.
                 tokenizer = with_prompt(tokenizer, prompt)
             tokenizer.save_pretrained(folder)
-        name_base(folder, self.model.backbone)
-        if self.model.heads is not None:
-            write_dense_layers(folder, self.model.heads)
+        name_base(folder, backbone)
+        write_dense_layers(folder, self.model.heads)
         store_settings(folder, self.settings)
         write_sentence_transformers(folder, self.settings, self.model.token_dim)
 
     @property
     def _is_int8(self) -> bool:
         return any(isinstance(part, Int8Linear) for part in self.model.modules())
-
-
-def _with_overrides(
-    stored: Mapping[str, Any], overrides: Mapping[str, Any]
-) -> EncoderSettings:
-    """The model's settings with those that the caller overrides; prompts are added, not replaced."""
-    changes = {key: value for key, value in overrides.items() if value is not None}
-    prompts = changes.get("prompts")
-    if isinstance(prompts, Mapping):
-        changes["prompts"] = {**stored.get("prompts", {}), **prompts}
-    return load_settings(EncoderSettings, flags={**stored, **changes})

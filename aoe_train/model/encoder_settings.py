@@ -16,12 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.backbones.changes import (
-    is_causal,
-    keep_layers,
-    make_bidirectional,
-)
-from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.folder_checks import (
     ADAPTERS_FILE,
     KINDS,
@@ -36,13 +30,7 @@ from aoe_train.model.folder_checks import (
     read_modules,
     read_object,
 )
-from aoe_train.model.packing.sequences import position_offset
-from aoe_train.model.text_model import (
-    DenseLayers,
-    PackedBackbone,
-    dense_names,
-    read_dense_layers,
-)
+from aoe_train.model.text_model import DenseLayers, dense_names, read_dense_layers
 from aoe_train.settings.train_settings import (
     DEFAULT,
     PLACE,
@@ -61,8 +49,6 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
-# Tokens, unless the model or its tokenizer sets a lower limit.
-_MAX_LENGTH = 512
 # Tokenizers without a limit have 10^30.
 _UNLIMITED = 10**9
 OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
@@ -114,6 +100,17 @@ def stored_settings(folder: Path) -> Tree:
         raise DataError(f"{error}; copy the model again", path=path) from error
 
 
+def with_overrides(
+    stored: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> EncoderSettings:
+    """The model's settings with those that the caller overrides; prompts are added, not replaced."""
+    changes = {key: value for key, value in overrides.items() if value is not None}
+    prompts = changes.get("prompts")
+    if isinstance(prompts, Mapping):
+        changes["prompts"] = {**stored.get("prompts", {}), **prompts}
+    return load_settings(EncoderSettings, flags={**stored, **changes})
+
+
 def stored_dense_layers(
     folder: Path,
     stored: Mapping[str, Any],
@@ -136,55 +133,6 @@ def stored_dense_layers(
             folder / module.path for module in modules if _class_name(module) == "Dense"
         ]
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
-
-
-def apply_settings(
-    settings: EncoderSettings, backbone: PreTrainedModel
-) -> EncoderSettings:
-    """Change the backbone as the settings request, and choose its pooling and maximum length.
-
-    Raises ConfigError if it doesn't support them.
-    """
-    if isinstance(backbone, StaticTable):
-        check_static(settings)
-        return settings.model_copy(update={"pooling": "avg"})
-    if settings.layers is not None:
-        keep_layers(backbone, settings.layers)
-    if settings.bidirectional:
-        make_bidirectional(backbone)
-    pooling = _pooling(settings.pooling, backbone)
-    if pooling == "cells" and not settings.include_prompt:
-        raise ConfigError(
-            "include_prompt is false, but cells mix prompt and text; use another pooling"
-        )
-    max_length = settings.max_length or _MAX_LENGTH
-    positions = getattr(backbone.config, "max_position_embeddings", None)
-    if positions is not None:
-        limit = int(positions) - position_offset(backbone)
-        if settings.max_length is not None and settings.max_length > limit:
-            raise ConfigError(
-                f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
-            )
-        max_length = min(max_length, limit)
-    return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
-
-
-def _pooling(pooling: str, backbone: PreTrainedModel) -> str:
-    """The backbone's default pooling for "auto"; raises ConfigError for one that it doesn't support."""
-    if isinstance(backbone, PackedBackbone):
-        if pooling == "auto":
-            return backbone.poolings[0]
-        if pooling not in backbone.poolings:
-            raise ConfigError(
-                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
-            )
-    elif pooling == "auto":  # the token that attends to the whole text
-        return "last" if is_causal(backbone) else "cls"
-    elif pooling == "cells":
-        raise ConfigError(
-            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
-        )
-    return pooling
 
 
 @dataclass(frozen=True)
@@ -266,12 +214,10 @@ def write_static(
     _write_modules(
         folder, [_Module("StaticEmbedding", weights=weights), _Module("Normalize")]
     )
-    model: dict[str, Any] = {
-        "prompts": {},
-        "default_prompt_name": None,
-        "similarity_fn_name": "cosine",
-    }
-    write_json(folder / MODEL_FILE, model)
+    write_json(
+        folder / MODEL_FILE,
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
 
 
 def _prompts_before_texts(
@@ -354,15 +300,19 @@ def _pooling_modules(
     modules = [_Module("Pooling", {**shape, **flags})]
     if len(modes) == 2:
         half = np.hstack([np.eye(dim, dtype=np.float32)] * 2) / 2
-        shape = {"in_features": 2 * dim, "out_features": dim, "bias": False}
-        identity = {"activation_function": "torch.nn.modules.linear.Identity"}
-        modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
+        config = {
+            "in_features": 2 * dim,
+            "out_features": dim,
+            "bias": False,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        }
+        modules.append(_Module("Dense", config, {"linear.weight": half}))
     if pooling == "first-last-avg":
         from transformers import AutoConfig
 
         # The number of layers has another name in config.json of some architectures, which AutoConfig knows.
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        layers = int(config.num_hidden_layers)
+        backbone = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        layers = int(backbone.num_hidden_layers)
         # The first weight is that of the embedding layer.
         weights = np.zeros(layers + 1, dtype=np.float32)
         weights[[1, layers]] = 1
@@ -421,10 +371,8 @@ def _read_pooling(folder: Path) -> Tree:
         raise ConfigError(
             f"{path}: pooling {modes}; expected one of {', '.join(_POOLING_OF_MODE)}"
         )
-    settings: Tree = {"pooling": _POOLING_OF_MODE[mode]}
-    if not config.include_prompt:
-        settings["include_prompt"] = False
-    return settings
+    pooling = _POOLING_OF_MODE[mode]
+    return {"pooling": pooling, "include_prompt": config.include_prompt}
 
 
 def _read_static(folder: Path) -> Tree:

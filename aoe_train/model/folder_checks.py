@@ -228,12 +228,10 @@ class PoolingConfig(Foreign):
     @property
     def modes(self) -> list[str]:
         """The enabled modes."""
+        if isinstance(self.pooling_mode, str):
+            return [self.pooling_mode]
         if self.pooling_mode:
-            return (
-                [self.pooling_mode]
-                if isinstance(self.pooling_mode, str)
-                else self.pooling_mode
-            )
+            return self.pooling_mode
         prefix = "pooling_mode_"
         return [
             key.removeprefix(prefix)

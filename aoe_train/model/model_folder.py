@@ -133,14 +133,17 @@ def begin_or_go_on(
                 raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
         if finished is not None:
             return finished
-    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin})
+    _write_run(work, origin)
     return None
 
 
 def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
     """Record that this run diverged, so that it isn't resumed."""
-    run = {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message}
-    write_json(work / RUN_FILE, run)
+    _write_run(work, origin, diverged=message)
+
+
+def _write_run(work: Path, origin: Mapping[str, Any], **more: str) -> None:
+    write_json(work / RUN_FILE, {"made_by": "aoe train", "origin": origin, **more})
 
 
 def clear(work: Path) -> None:

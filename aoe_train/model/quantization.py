@@ -29,11 +29,13 @@ DTYPES: dict[Quantize, np.dtype[Any]] = {
 }
 
 
-def named_quantize(name: str | None) -> Quantize:
-    """Check a name; None means float32."""
-    if not name:
-        return "float32"
-    quantize: Quantize = argument("quantize", name, Quantize)
+def named_quantize(name: str | None, calibration: object = None) -> Quantize:
+    """Check a name, and that only int8 gets a calibration set; None means float32."""
+    quantize: Quantize = argument("quantize", name or "float32", Quantize)
+    if calibration is not None and quantize != "int8":
+        raise ConfigError(
+            f"--calibration is for --quantize int8, not {quantize}; leave it out"
+        )
     return quantize
 
 
@@ -41,6 +43,7 @@ def checked_dim(dim: int | None, full_dim: int) -> int:
     """The dimensions of a truncated vector; None keeps all."""
     if dim is None:
         return full_dim
+    dim = int(argument("dim", dim, int))
     if not 1 <= dim <= full_dim:
         raise ConfigError(
             f"dim {dim}: this model's vectors have {full_dim} dimensions; expected 1 to {full_dim}"
@@ -97,9 +100,9 @@ def quantized(
     """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
         return vectors.astype(DTYPES["float32"], copy=False)
-    if not len(vectors):
-        return np.empty((0, width_of(vectors.shape[1], quantize)), DTYPES[quantize])
     if quantize == "int8":
+        if not len(vectors):
+            return vectors.astype(np.int8)
         if ranges is None:
             ranges = value_ranges([vectors])
         start, step = _steps(ranges)

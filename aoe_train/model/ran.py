@@ -92,13 +92,10 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
             )
 
 
-def normalise(
-    x: Vectors,
-    eps: float,
-    style: LayerNormStyle,
-) -> Vectors:
+def normalise(x: Vectors, config: RanConfig) -> Vectors:
     """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
-    if style == "standard":
+    eps = config.layer_norm_eps
+    if config.ln_style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
@@ -111,16 +108,16 @@ class RanLayerNorm(nn.Module):
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
-        self.eps = config.layer_norm_eps
-        self.style = config.ln_style
+        self.config = config
         self.weight = nn.Parameter(torch.ones(config.hidden_size))
         self.bias = nn.Parameter(torch.zeros(config.hidden_size))
 
     def forward(self, x: Vectors) -> Vectors:
         """Normalise each vector."""
-        if self.style == "standard":
-            return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-        return normalise(x, self.eps, self.style) * self.weight + self.bias
+        if self.config.ln_style == "standard":
+            eps = self.config.layer_norm_eps
+            return F.layer_norm(x, self.weight.shape, self.weight, self.bias, eps)
+        return normalise(x, self.config) * self.weight + self.bias
 
 
 class GatedLinearUnit(nn.Module):
@@ -212,8 +209,7 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
-        self.eps = config.layer_norm_eps
-        self.style = config.ln_style
+        self.config = config
         self.input_norm = RanLayerNorm(config)
         self.attention = WindowAttention(config)
         self.glu = GatedLinearUnit(config.hidden_size)
@@ -230,7 +226,7 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
     ) -> tuple[Rows, Tokens, Rows]:
         """Read one window of each row."""
         x = self.dropout(self.input_norm(torch.cat([memory, tokens])))
-        attended = normalise(self.attention(x, step, rotary), self.eps, self.style)
+        attended = normalise(self.attention(x, step, rotary), self.config)
         cell, outputs = self.dropout(attended).split([len(memory), len(tokens)])
         if previous is None:
             return cell, outputs, cell

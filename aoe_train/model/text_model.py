@@ -16,7 +16,11 @@ from torch import Tensor, nn
 
 from aoe_train.model.device import only_callees_compiled, upload
 from aoe_train.model.folder_checks import read_weights
-from aoe_train.model.packing.sequences import Sequences, run_packed
+from aoe_train.model.packing.sequences import (
+    Sequences,
+    run_packed,
+    shifted_indices,
+)
 from aoe_train.model.tokenised import ranges
 from aoe_train.settings.run_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -77,13 +81,10 @@ def _weighted_mean(
     prompt_lengths: OfText | None,
 ) -> TextVectors:
     """The mean of each text's rows, weighted by their position, from 1."""
-    starts = torch.cumsum(lengths, 0) - lengths
+    shift = lengths - torch.cumsum(lengths, 0) + 1
     if prompt_lengths is not None:
-        starts = starts - prompt_lengths
-    positions = torch.arange(1, len(rows) + 1, device=rows.device)
-    positions = positions - torch.repeat_interleave(
-        starts, lengths, output_size=len(rows)
-    )
+        shift = shift + prompt_lengths
+    positions = shifted_indices(shift, lengths, len(rows))
     weights = positions[:, None].to(rows.dtype)
     return mean(rows * weights, lengths) / mean(weights, lengths)
 
@@ -247,9 +248,9 @@ class TextModel(nn.Module):
         self.backbone = backbone
         self.pooling = pooling
         self.packed = packed
-        self.heads = heads
         self.token_dim = int(backbone.config.hidden_size)
-        self.dim = self.token_dim if heads is None else heads.dim
+        self.heads = heads or DenseLayers((), self.token_dim)
+        self.dim = self.heads.dim
         self._final_norm: tuple[nn.Module, ...] = ()
 
     def set_final_norm(self, final_norm: nn.Module | None) -> None:
@@ -269,7 +270,7 @@ class TextModel(nn.Module):
         if isinstance(self.backbone, PackedBackbone):
             vectors = self.backbone.packed_vectors(input_ids, lengths, self.pooling)
             if vectors is not None:
-                return vectors if self.heads is None else self.heads(vectors)
+                return self.heads(vectors)  # type: ignore[no-any-return]
         states = self.states(input_ids, lengths, every=bool(layers))
         return self.vectors(states, lengths, prompt_lengths, layers)
 
@@ -330,7 +331,7 @@ class TextModel(nn.Module):
                 shallow = (*states[:depth], state)
                 by_layer.append(pool(shallow, sizes, self.pooling, prompt_sizes))
             pooled = torch.stack([*by_layer, pooled], dim=1)
-        return pooled if self.heads is None else self.heads(pooled)
+        return self.heads(pooled)  # type: ignore[no-any-return]
 
     def fixed_shape(
         self,
@@ -343,7 +344,7 @@ class TextModel(nn.Module):
         every = self.pooling == "first-last-avg"
         states = run_packed(self.backbone, input_ids, packed, layers=every)
         pooled = pool(states, sizes, self.pooling)
-        return pooled if self.heads is None else self.heads(pooled)
+        return self.heads(pooled)  # type: ignore[no-any-return]
 
     @only_callees_compiled
     def _padded(

@@ -53,18 +53,24 @@ _CHARACTERS = (16, 128, 1024)
 _MIN_TOKENS = 256
 
 
-def check_texts(texts: Any) -> None:
-    """Refuse a table, a mapping, bytes, and a sequence of anything but strings."""
-    is_other = hasattr(texts, "columns") or isinstance(texts, Mapping | bytes)
+def list_texts(texts: Any, what: str = "text") -> Sequence[str]:
+    """One text as a list, or a sequence of texts; refuses a table, a mapping, bytes and other items."""
+    if isinstance(texts, str):
+        return [texts]
+    # Only a list or a column has one axis.
+    is_other = len(getattr(texts, "shape", "1")) != 1 or isinstance(
+        texts, Mapping | bytes
+    )
     if is_other or not hasattr(texts, "__getitem__"):
         raise DataError(
-            f"expected a text, or a list of texts; found {type(texts).__name__}"
+            f"expected a {what}, or a list of {what}s; found {type(texts).__name__}"
         )
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(
-                f"text {index} (from 0) is {type(text).__name__}; expected a string"
+                f"{what} {index} (from 0) is {type(text).__name__}; expected a string"
             )
+    return texts  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -263,6 +269,7 @@ def _distinct_prompts(
     """The distinct prompts, and the index of each text's prompt."""
     if isinstance(prompts, str):
         return [prompts], np.broadcast_to(np.int64(0), count)
+    prompts = list_texts(prompts, "prompt")
     if len(prompts) != count:
         raise ConfigError(
             f"{len(prompts)} prompts for {count} texts; give one for all, or one for each"

@@ -45,9 +45,9 @@ class SpecialTokens(NamedTuple):
     after: list[int]
 
 
-def _check_room(special: SpecialTokens, max_length: int) -> None:
+def _check_room(special: SpecialTokens, prompt: list[int], max_length: int) -> None:
     """Refuse special tokens and a prompt that leave no room for a text."""
-    size = len(special.before) + len(special.after)
+    size = len(special.before) + len(prompt) + len(special.after)
     if size >= max_length:
         raise ConfigError(
             f"max_length {max_length} leaves no room for text: prompt and special tokens take {size};"
@@ -121,10 +121,9 @@ def prompt_tokens(raw: Tokenizer, words: str, max_length: int) -> PromptTokens:
         special = SpecialTokens([*before, *prefix], [*suffix, *after])
         tokens = PromptTokens("", [], special)
     else:
-        ids = _ids(raw, prompt.before)
-        tokens = PromptTokens(prompt.before, ids, SpecialTokens(before, after))
-        special = SpecialTokens([*before, *ids], after)
-    _check_room(special, max_length)
+        special = SpecialTokens(before, after)
+        tokens = PromptTokens(prompt.before, _ids(raw, prompt.before), special)
+    _check_room(special, tokens.ids, max_length)
     return tokens
 
 
@@ -143,7 +142,7 @@ def with_prompt(
             after = after[len(previous[_SUFFIX]["ids"]) :]
     special = SpecialTokens(before, after)
     raw.post_processor = _template(raw, special, around)
-    _check_room(special_tokens_of(raw), tokenizer.model_max_length)
+    _check_room(special_tokens_of(raw), [], tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
 
 
@@ -177,9 +176,7 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
         return []
     # `raw.to_str` would also serialise the vocabulary.
     whole: dict[str, Any] = json.loads(raw.post_processor.__getstate__())
-    if whole["type"] != "Sequence":
-        return [whole]
-    steps: list[dict[str, Any]] = whole["processors"]
+    steps: list[dict[str, Any]] = whole.get("processors", [whole])
     return steps
 
 
@@ -257,7 +254,7 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
     from pairkit.similarity.measures import sampled  # imports polars
 
     sample = sampled(texts)
-    letters = [letter for letter in "".join(sample) if letter.isalpha()]
+    letters = "".join(filter(str.isalpha, "".join(sample)))
     unknown = 0
     tokens = 0
     raw = raw_tokenizer(tokenizer)

@@ -61,8 +61,9 @@ def _part(context: LossContext, name: str) -> Loss:
         guide = None
         if pairs.guide is not None:
             margin = settings.guide_margin
-            strategy = settings.guide_margin_strategy
-            guide = make_guide(pairs.guide, count, margin, strategy)
+            guide = make_guide(
+                pairs.guide, count, margin, settings.guide_margin_strategy
+            )
         return contrastive_loss(
             pairs.first[:count],
             pairs.second,
@@ -114,8 +115,9 @@ def contrastive_loss(
     partner_copies = copies[:, :rows]
 
     excluded = copies
+    absent = texts[:, 1] == ABSENT
     if duplicates != "exclude":
-        excluded = (texts[:, 1] == ABSENT).expand_as(copies)
+        excluded = absent.expand_as(copies)
     if hard_negatives:
         blocks = [_block(anchors, candidates, excluded, guide)]
     else:  # the partners of positive pairs only
@@ -131,7 +133,7 @@ def contrastive_loss(
 
     also_positive = None
     if duplicates == "positive":
-        also_positive = copies & (texts[:, 1] != ABSENT)
+        also_positive = copies & ~absent
         if not hard_negatives:
             also_positive = also_positive[:, :rows] & positive
     loss = _partner_loss(blocks, positive, tau, also_positive)

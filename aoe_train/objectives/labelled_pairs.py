@@ -23,6 +23,8 @@ PairVectors = Float[Tensor, "pair dim"]
 PairValues = Float[Tensor, " pair"]
 PairMask = Bool[Tensor, " pair"]
 Scalar = Float[Tensor, ""]
+RowVectors = Float[Tensor, "row column dim"]
+RowTexts = Int[Tensor, "row column"]
 
 
 class BatchTeachers(NamedTuple):
@@ -69,9 +71,9 @@ class Pairs(NamedTuple):
 
 
 def as_pairs(
-    vectors: Float[Tensor, "row column dim"],
+    vectors: RowVectors,
     labels: Float[Tensor, " row"] | None,
-    texts: Int[Tensor, "row column"],
+    texts: RowTexts,
     batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
 ) -> Pairs:
     """Split rows into pairs: (anchor, positive) is labelled 1 and (anchor, negative) 0.
@@ -102,7 +104,7 @@ def as_pairs(
     )
 
 
-def _sides(vectors: Float[Tensor, "row column dim"]) -> Sides:
+def _sides(vectors: RowVectors) -> Sides:
     """Pair the first vector of each row with each of its others, column by column."""
     others = vectors.shape[1] - 1
     first = vectors[:, 0].repeat(others, 1)

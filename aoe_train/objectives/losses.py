@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aoe_train.objectives.labelled_pairs import BatchTeachers
+from aoe_train.objectives.labelled_pairs import BatchTeachers, RowTexts
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_checks import POSITIVE_SHARE, TeacherInfo
 from aoe_train.objectives.objective_settings import RANKED, ObjectiveSettings
@@ -146,7 +146,7 @@ class _Loss(nn.Module):
         self,
         vectors: Tensor,
         labels: Tensor | None,
-        texts: Int[Tensor, "row column"] | None = None,
+        texts: RowTexts | None = None,
         guided: Tensor | None = None,
     ) -> Tensor:
         """The loss of vectors (row, column, dim)."""
@@ -266,7 +266,7 @@ class ContrastiveLoss(_Loss):
         super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
 
 
-def _text_ids(features: list[dict[str, Any]]) -> Int[Tensor, "row column"] | None:
+def _text_ids(features: list[dict[str, Any]]) -> RowTexts | None:
     """Ids of texts, a hash of their tokens; None unless all columns are tokens padded to one length."""
     hashes = []
     for column in features:

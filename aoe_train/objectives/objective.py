@@ -22,12 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from aoe_train.objectives.labelled_pairs import (
     NO_BATCH_TEACHERS,
     BatchTeachers,
+    RowTexts,
+    RowVectors,
     as_pairs,
     wide,
 )
@@ -52,9 +54,7 @@ Absent negatives have vectors of zeros.
 """
 # Temperature of the divergence of earlier layers from the last one.
 _ALIGN_TAU = 0.3
-RowVectors = Float[Tensor, "row column dim"]
 RowLabels = Float[Tensor, " row"] | None
-RowTexts = Int[Tensor, "row column"]
 
 
 class Objective(nn.Module):
@@ -71,10 +71,10 @@ class Objective(nn.Module):
     ) -> None:
         """Prepare for data of one kind."""
         super().__init__()
-        check_objective(settings, dim=dim, kind=kind, label_range=label_range)
+        context = LossContext(settings, dim, kind, label_range, teachers)
+        check_objective(context)
         check_teacher_use(settings, kind=kind, teachers=teachers)
         self.weights = settings.weights.active
-        context = LossContext(settings, dim, kind, label_range, teachers)
         self.parts = {part: PARTS[part].make(context) for part in self.weights}
         for part, loss in self.parts.items():
             if isinstance(loss, nn.Module):
@@ -114,10 +114,9 @@ class CustomObjective(nn.Module):
         vectors: RowVectors,
         labels: RowLabels,
         texts: RowTexts,
-        batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
+        *_: BatchTeachers,
     ) -> dict[str, Tensor]:
         """The "loss" only; custom losses get no guide or teacher."""
-        del batch_teachers
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = wide(vectors).masked_fill((texts == ABSENT)[..., None], 0)
             try:

@@ -61,10 +61,10 @@ class TeacherInfo:
 NO_TEACHERS = TeacherInfo()
 
 
-def check_objective(
-    settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None
-) -> None:
+def check_objective(context: LossContext) -> None:
     """Refuse combinations that the table marks with –."""
+    settings = context.settings
+    kind = context.kind
     active = settings.weights.active
     ranked = sorted(RANKED & active.keys())
     if ranked and kind in ("positive", "single"):
@@ -72,9 +72,9 @@ def check_objective(
             f"objective {', '.join(ranked)}: found {kind} data without negatives, so there is nothing to"
             " rank; expected labelled pairs or triplets, or only in_batch and contrastive (preset simcse)"
         )
-    if "angle" in active and dim % 2:
+    if "angle" in active and context.dim % 2:
         raise ConfigError(
-            f"objective angle: found an odd embedding size {dim}, expected an even one (halved into real and"
+            f"objective angle: found an odd embedding size {context.dim}, expected an even one (halved into real and"
             " imaginary parts); use another backbone or dims, or no angle (preset cosent or simcse)"
         )
     if settings.positive_from is not None and kind != "graded":
@@ -83,7 +83,7 @@ def check_objective(
             " out"
         )
     if kind == "graded" and "sbert" in active:
-        _bounds(label_range, "objective sbert")
+        _bounds(context.label_range, "objective sbert")
     if "margin_mse" in active and kind != "triplet":
         raise ConfigError(
             f"objective margin_mse: found {kind} data, expected triplets; use score_distill, or mine"
@@ -97,7 +97,7 @@ def check_objective(
                 " weight, or leave the option out"
             )
     if settings.margin and kind == "graded":
-        _bounds(label_range, "margin")
+        _bounds(context.label_range, "margin")
 
 
 def check_teacher_use(
@@ -198,7 +198,7 @@ class LossContext:
     dim: int
     kind: Kind
     label_range: LabelRange | None
-    teachers: TeacherInfo
+    teachers: TeacherInfo = NO_TEACHERS
 
     @property
     def low_and_high(self) -> LabelRange:

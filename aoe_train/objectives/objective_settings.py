@@ -164,6 +164,10 @@ def _numbers(value: object) -> object:
     return [value] if isinstance(value, int | float) else split_at_commas(value)
 
 
+_Sizes = tuple[Annotated[int, Field(ge=1)], ...]
+_Shares = tuple[Annotated[float, Field(gt=0)], ...]
+
+
 class ObjectiveSettings(Settings):
     """The loss parts of the objective and their options."""
 
@@ -218,18 +222,16 @@ class ObjectiveSettings(Settings):
         "labels) or kl (divergence of each text's similarities to the batch, as probabilities, from the "
         "teacher's).",
     )
-    dims: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)
-    ] = setting(
+    dims: Annotated[_Sizes, BeforeValidator(_numbers)] = setting(
         (),
         "Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include "
         "the full size. Default: full size only.",
     )
-    dim_weights: Annotated[
-        tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)
-    ] = setting((), "Weight of the loss of each size in `dims`. Default: 1.")
+    dim_weights: Annotated[_Shares, BeforeValidator(_numbers)] = setting(
+        (), "Weight of the loss of each size in `dims`. Default: 1."
+    )
     layers: Annotated[
-        Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...],
+        Literal["all"] | _Sizes,
         BeforeValidator(_numbers),
     ] = setting(
         (),
@@ -237,7 +239,7 @@ class ObjectiveSettings(Settings):
         "depths (2D Matryoshka, Espresso). Default: last layer only.",
     )
     layer_weights: Annotated[
-        Literal["falling", "equal"] | tuple[Annotated[float, Field(gt=0)], ...],
+        Literal["falling", "equal"] | _Shares,
         BeforeValidator(_numbers),
     ] = setting(
         "falling",

@@ -26,7 +26,12 @@ _EXIT_DELAY_S = 0.2
 
 def is_distributed() -> bool:
     """Whether several processes train together."""
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return _has_group() and dist.get_world_size() > 1
+
+
+def _has_group() -> bool:
+    """Whether there is a process group, even of one process."""
+    return dist.is_available() and dist.is_initialized()
 
 
 def is_main() -> bool:
@@ -55,14 +60,14 @@ def exit_cleanly() -> None:
     A thread of gloo needs the interpreter to release tensors shortly after an exchange. If the interpreter is
     shutting down already, the process aborts (PyTorch pull request 179291).
     """
-    if dist.is_available() and dist.is_initialized():
+    if _has_group():
         atexit.unregister(time.sleep)  # register it once only
         atexit.register(time.sleep, _EXIT_DELAY_S)  # releases the interpreter
 
 
 def leave_group() -> None:
     """Leave the process group; only after success, as a process with an error would wait forever."""
-    if dist.is_available() and dist.is_initialized():
+    if _has_group():
         dist.destroy_process_group()
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -75,12 +76,31 @@ def refused(folder, error, message):
     {'num_hidden_layers': 3} | DataError | match config.json
     {'num_hidden_layers': 1} | DataError | match config.json
     {'intermediate_size': 40} | DataError | match config.json
+    {'num_attention_heads': 0} | DataError | copy or download it again
     {'model_type': 'quantum'} | ConfigError | architecture
     """,
 )
 def test_configurations_of_other_weights_are_refused(copy, fields, error, message):
     edit(copy / "config.json", **fields)
     refused(copy, error, message)
+
+
+@table(
+    """
+    source, failing, cause, error, message
+    org/m | huggingface_hub.snapshot_download | CUT | RemoteError | could not be reached .connection cut.;
+    COPY | torch.nn.Module.to | FULL | ConfigError | out of memory: loading
+    COPY | transformers.BertModel.from_pretrained | FULL | ConfigError | out of memory: loading
+    """,
+    CUT=Exception("connection cut"),  # httpx2's errors are no OSErrors
+    FULL=MemoryError(),
+)
+def test_failures_of_network_and_memory(
+    copy, source, failing, cause, error, message, monkeypatch
+):
+    monkeypatch.setattr(failing, Mock(side_effect=cause))
+    with raises(error, match=message):
+        load(source.replace("COPY", str(copy)))
 
 
 CODE = """

@@ -67,11 +67,13 @@ def test_refused_configurations(copy, fields, error, message):
 
 def test_accepted_configurations(copy):
     edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
-    assert load(copy).dim == 32
+    write_modules(copy, "Transformer", "Pooling")
+    # As for a RoBERTa, whose first two positions have no tokens.
+    edit(copy / "sentence_bert_config.json", max_seq_length=66)
+    assert load(copy).settings.max_length == 64
     quantized = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     edit(copy / "config.json", quantization_config=quantized)
-    # By transformers, as it isn't installed.
-    unloadable(copy, DataError, "bitsandbytes")
+    unloadable(copy, ConfigError, "needs another package .*bitsandbytes")
 
 
 @each_line(
@@ -165,11 +167,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    unloadable(
-        copy,
-        ConfigError,
-        "use sentence-transformers for .*Router",
-    )
+    unloadable(copy, ConfigError, "use sentence-transformers for .*Router")
     assert not (tmp_path / "ran").exists()
 
 

@@ -158,17 +158,17 @@ def test_synchronisation_is_detected():
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [2, 7, 11, 12, 12])
 
 
-def attended(query, key, value, bounds, longest, scaling, _dropout, causal, window):
+def attended(query, key, value, bounds, longest, options):
     """FlashAttention's result, computed with a mask."""
-    assert window is None
+    assert options.window is None
     place = torch.arange(len(query), device=query.device)
     sequence = torch.searchsorted(bounds[1:].long(), place, right=True)
     seen = sequence[:, None] == sequence
-    if causal:
+    if options.causal:
         seen = seen & (place[:, None] >= place)
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
     out = torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True
+        q, k, v, attn_mask=seen, scale=options.scaling, enable_gqa=True
     )
     # The kernel is told how long the longest is.
     return out.transpose(0, 1) + query.new_zeros(longest).sum()

@@ -4,7 +4,6 @@ import math
 import random
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from torch import nn
@@ -18,7 +17,7 @@ from aoe_train.objectives.objective import (
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only, seeds
 from tests.aoe_train.tiny import load, save_bert
-from tests.support.shorthand import approx, config_error, parametrize, table
+from tests.support.shorthand import approx, config_error, parametrize, raises, table
 
 TEXTS = [
     ["a cat is playing", "the dog is eating"],
@@ -127,7 +126,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     """,
 )
 def test_invalid_settings_are_refused(given, message):
-    with pytest.raises(ValueError, match=message):
+    with raises(ValueError, match=message):
         ObjectiveSettings(**given)
 
 
@@ -159,21 +158,18 @@ def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
 def test_custom_loss_gets_truncated_vectors():
     seen = []
 
-    class Mean(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.tensor(2.0))
-
+    class Scaled(nn.Linear):
         def forward(self, vectors, labels):
             seen.append(vectors.shape[-1])
-            return self.scale * vectors.sum()
+            return self.weight * vectors.sum()
 
+    loss = Scaled(1, 1, bias=False)
     objective = make_objective(
-        wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=Mean()
+        wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=loss
     )
     found = objective(torch.ones(1, 2, 6), None, torch.zeros(1, 2, dtype=torch.long))
     assert seen == [6, 3]
-    assert found["loss"].item() == 2 * (12 + 6)
+    assert found["loss"].item() == approx((12 + 6) * loss.weight.item())
     assert len([*objective.parameters()]) == len(objective.state_dict()) == 1
 
 

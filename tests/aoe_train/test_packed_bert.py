@@ -56,15 +56,8 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@table(
-    """
-    dim, layers, seed
-    8 | 1 | 1
-    20 | 3 | 3
-    """,
-)
-def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
-    folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
+def test_networks_of_other_sizes(tmp_path):
+    folder = save_bert(tmp_path, dim=20, layers=3, seed=3)
     # With a pooler, which is kept.
     BertModel.from_pretrained(folder).save_pretrained(folder)
     ours, theirs = (load(folder, inference_only=only) for only in (True, False))
@@ -94,7 +87,8 @@ def test_other_configurations_are_left_to_transformers(copy, name, value):
 
 
 def test_other_weight_files_are_left_to_transformers(copy):
-    path, weights = copy / "model.safetensors", load_file(copy / "model.safetensors")
+    path = copy / "model.safetensors"
+    weights = load_file(path)
     # Of older files.
     for names, taken in (
         ({f"bert.{name}": part for name, part in weights.items()}, False),
@@ -107,12 +101,6 @@ def test_other_weight_files_are_left_to_transformers(copy):
     assert read_bert(copy, torch.float32) is None
     (copy / "other.safetensors").unlink()
     path.write_bytes(path.read_bytes()[:-100])
-    with data_error("copy or download it again"):
-        load(copy, inference_only=True)
-
-
-def test_a_network_without_heads_is_refused(copy):
-    edit(copy / "config.json", num_attention_heads=0)
     with data_error("copy or download it again"):
         load(copy, inference_only=True)
 
@@ -140,12 +128,9 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 
-@parametrize("chosen", [None, "ACTIVE"])
+@parametrize("chosen", [{}, {"OMP_WAIT_POLICY": "ACTIVE"}])
 def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     monkeypatch.setattr(__main__, "start", lambda _: None)
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if chosen is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", chosen)
-    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(os, "environ", chosen.copy())
     __main__.main()
-    assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
+    assert os.environ == {"OMP_WAIT_POLICY": "PASSIVE", **chosen}

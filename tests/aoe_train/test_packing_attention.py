@@ -13,7 +13,12 @@ from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.testing import assert_close
 
 from aoe_train.model.packing import attention, sequences
-from aoe_train.model.packing.attention import flash, has_flash, packed_attention
+from aoe_train.model.packing.attention import (
+    Options,
+    flash,
+    has_flash,
+    packed_attention,
+)
 from aoe_train.model.packing.sequences import Sequences, best_cuts
 from tests.support.shorthand import parametrize, table
 
@@ -124,7 +129,7 @@ def test_gradients_match_finite_differences_under_dropout():
 def test_attention_on_accelerators(lengths, window, causal):
     parts = _parts(9, dtype=torch.float32)
     rows = [part[0].transpose(0, 1) for part in parts]
-    options = attention.Options(5**-0.5, 0.0, causal, window)
+    options = Options(5**-0.5, 0.0, causal, window)
     found = attention._by_bucket(*rows, Sequences(lengths, CPU), options)
     expected = _alone(*parts, lengths, causal=causal, window=window)
     assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)
@@ -175,7 +180,9 @@ masks = table("""
 def test_torch_accepts_the_arguments_of_flash(causal, window):
     parts = _parts(sum(LENGTHS), kv=2, dim=16, dtype=torch.bfloat16, device=META)
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
-    out = flash(*rows, packed.bounds, packed.longest, 0.25, 0.1, causal, window)
+    out = flash(
+        *rows, packed.bounds, packed.longest, Options(0.25, 0.1, causal, window)
+    )
     assert (out.shape, out.dtype) == (rows[0].shape, torch.bfloat16)
     gradients = grad(out.sum(), parts)
     assert [one.shape for one in gradients] == [part.shape for part in parts]

@@ -98,7 +98,7 @@ def test_vectors_do_not_depend_on_the_batch(minilm, only):
 
 def test_int8_is_only_for_encoding(bert, tmp_path):
     encoder = load(bert, precision="int8")
-    with config_error("an int8 model can't be saved; load it in fp32"):
+    with config_error("in int8 or with inference_only can't be saved"):
         encoder.save(tmp_path / "copy")
     given = {"backbone": str(bert), "precision": "int8"}
     with config_error(r"precision.*'auto', 'fp32', 'bf16' or 'fp16'"):

@@ -110,15 +110,13 @@ def test_dropout_scales_values_and_gradients():
 USED = np.array([2, 3, 5, 9, 12])
 
 
-def _model(folder):
-    return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
+def _model(folder, **more):
+    return AutoModel.from_pretrained(folder, add_pooling_layer=False, **more).eval()
 
 
 def _trained(folder, rows):
-    model = _model(folder).train()
-    for layer in model.modules():
-        if isinstance(layer, torch.nn.Dropout):
-            layer.p = 0.0
+    no_dropout = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
+    model = _model(folder, **no_dropout).train()
     assert not rows or train_used_rows(model, USED)
     optimiser = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
     generator = torch.Generator().manual_seed(0)
@@ -127,7 +125,7 @@ def _trained(folder, rows):
             torch.randint(len(USED), (2, 6), generator=generator)
         ]
         model(input_ids=ids).last_hidden_state.sin().sum().backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
     return model
@@ -140,7 +138,7 @@ def test_training_used_rows_gives_the_same_weights(bert):
     for name, weight in all_rows.state_dict().items():
         assert torch.allclose(weight, ours[name], atol=1e-6), name
     train_all_rows(used_rows)
-    assert type(used_rows.get_input_embeddings()) is torch.nn.Embedding
+    assert type(used_rows.get_input_embeddings()) is nn.Embedding
     assert torch.equal(
         used_rows.get_input_embeddings().weight,
         ours["embeddings.word_embeddings.weight"],
@@ -162,4 +160,4 @@ def test_state_dict_of_the_whole_embedding(bert):
     )
     frozen = plain.requires_grad_(requires_grad=False)
     assert not train_used_rows(frozen, USED)
-    assert type(frozen.get_input_embeddings()) is torch.nn.Embedding
+    assert type(frozen.get_input_embeddings()) is nn.Embedding

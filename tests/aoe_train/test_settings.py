@@ -16,7 +16,7 @@ from aoe_train.data.defaults import (
     with_defaults,
     with_defaults_for_all,
 )
-from aoe_train.objectives.objective_checks import check_objective
+from aoe_train.objectives.objective_checks import LossContext, check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import Kind
@@ -92,7 +92,7 @@ def test_epochs_by_number_of_rows(rows, dim):
 @parametrize("kind", get_args(Kind))
 def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
     chosen = of(kind, **flags)
-    check_objective(chosen.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
+    check_objective(LossContext(chosen.objective, 384, kind, (0.0, 5.0)))
     assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
 
 

@@ -1,9 +1,9 @@
 """Prompts by name, of columns and in a tokenizer's template, and how texts are cut."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -35,7 +35,7 @@ from aoe_train.settings.train_settings import (
 )
 from pairkit import ConfigError
 from tests.aoe_train.tiny import bytelevel, wordpiece
-from tests.support.shorthand import config_error, parametrize, table
+from tests.support.shorthand import config_error, parametrize, raises, table
 
 PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
@@ -113,15 +113,14 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     if kind == "BertTokenizer":
         plain = AutoTokenizer.from_pretrained(minilm)
         shutil.copy(minilm / "config.json", tmp_path)
-        expected = plain([PROMPT.format(text=text) for text in TEXTS]).input_ids
     else:  # which makes all anew but the template, whatever the folder says
         plain = bytelevel()
         Qwen2Config().save_pretrained(tmp_path)
-        expected = with_prompt(plain, PROMPT)(TEXTS).input_ids
-    with_prompt(plain, PROMPT).save_pretrained(tmp_path)
+    prompted = with_prompt(plain, PROMPT)
+    prompted.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert type(plain if kind == "BertTokenizer" else loaded).__name__ == kind
-    assert loaded(TEXTS).input_ids == expected
+    assert loaded(TEXTS).input_ids == prompted(TEXTS).input_ids
     assert loaded.model_max_length == plain.model_max_length
 
 
@@ -177,16 +176,12 @@ def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read = []
     encode_starts = tokens._encode_starts
 
-    class Recorder:
-        def __init__(self, raw):
-            self.raw = raw
-
-        def encode_batch_fast(self, texts, **options):
-            read.extend(map(len, texts))
-            return self.raw.encode_batch_fast(texts, **options)
-
     def recorded(raw, texts, needed):
-        return encode_starts(Recorder(raw), texts, needed)
+        def encode(texts, **options):
+            read.extend(map(len, texts))
+            return raw.encode_batch_fast(texts, **options)
+
+        return encode_starts(SimpleNamespace(encode_batch_fast=encode), texts, needed)
 
     monkeypatch.setattr(tokens, "_encode_starts", recorded)
     assert (TokenStore.build([text], wordpiece(), max_length=256).lengths <= 256).all()
@@ -345,7 +340,7 @@ def test_each_prompt_of_a_column_is_stored():
     """,
 )
 def test_invalid_column_prompts_are_refused(given, told):
-    with pytest.raises(ConfigError) as error:
+    with raises(ConfigError) as error:
         column_prompts(given, PLAIN, [TRIPLETS, PAIRS])
     assert told in str(error.value)
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+import transformers
 from numpy.linalg import norm
 from safetensors.torch import load_file
 from tokenizers import (
@@ -28,9 +29,6 @@ from transformers import (
     LlamaConfig,
     LlamaModel,
     PreTrainedTokenizerFast,
-    T5Config,
-    T5EncoderModel,
-    T5Model,
 )
 
 from aoe_train import Encoder, ran
@@ -276,12 +274,12 @@ def save_llama(folder, dim=32, layers=2, seed=0, length=64):
     )
 
 
-def save_t5(folder, layers=2, decoder=False):
-    """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
+def save_t5(folder, layers=2, kind="T5Encoder"):
+    """The encoder of a T5, or a whole model such as `MT5`, and a tokenizer."""
     return _save(
         folder,
-        T5Model if decoder else T5EncoderModel,
-        T5Config,
+        getattr(transformers, f"{kind}Model"),
+        getattr(transformers, f"{kind.removesuffix('Encoder')}Config"),
         wordpiece(),
         0,
         feed_forward_proj="gated-gelu",

@@ -1,11 +1,11 @@
-"""Changes of a backbone in place: adapters, bidirectional attention, fewer layers."""
+"""A backbone with its settings, and changes in place: adapters, bidirectional attention, fewer layers."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.backbones.packaged import CACHED_AS, SMOLLM2
+from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.device import evaluation_mode
 from aoe_train.model.folder_checks import ADAPTERS_FILE
+from aoe_train.model.packing.sequences import position_offset
 from aoe_train.model.text_model import PackedBackbone
+from aoe_train.model.tokenised import UNLIMITED
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_json
@@ -25,13 +28,93 @@ if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel
 
     from aoe_train.settings.run_settings import LoraSettings
+    from aoe_train.settings.train_settings import EncoderSettings
 
+# Tokens, unless the model or its tokenizer sets a lower limit.
+_MAX_LENGTH = 512
 _PROBE_TOKENS = 4
+# Decoders of transformers whose layers have no flag for it.
+_CAUSAL = {
+    "bloom",
+    "codegen",
+    "falcon_mamba",
+    "mamba",
+    "mamba2",
+    "mpt",
+    "openai-gpt",
+    "rwkv",
+    "xglm",
+}
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 # A folder in huggingface_hub's cache, such as `hub/models--owner--name/snapshots/` and 40 digits.
 _SNAPSHOT = re.compile(
     r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$"
 )
+
+
+def apply_settings(
+    settings: EncoderSettings, backbone: PreTrainedModel
+) -> EncoderSettings:
+    """Change the backbone as the settings request, and choose its pooling and maximum length.
+
+    Raises ConfigError if it doesn't support them.
+    """
+    if isinstance(backbone, StaticTable):
+        check_static(settings)
+        return settings.model_copy(update={"pooling": "avg"})
+    if settings.layers is not None:
+        keep_layers(backbone, settings.layers)
+    if settings.bidirectional:
+        make_bidirectional(backbone)
+    pooling = _pooling(settings.pooling, backbone)
+    if pooling == "cells" and not settings.include_prompt:
+        raise ConfigError(
+            "include_prompt is false, but cells mix prompt and text; use another pooling"
+        )
+    limit = _max_tokens(backbone)
+    if settings.max_length is not None and settings.max_length > limit:
+        raise ConfigError(
+            f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
+        )
+    max_length = settings.max_length or min(_MAX_LENGTH, limit)
+    return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
+
+
+def cut_length(
+    settings: EncoderSettings, stored: Mapping[str, Any], backbone: PreTrainedModel
+) -> EncoderSettings:
+    """Lower a model's own maximum length, which may count the positions before RoBERTa's first token."""
+    own = stored.get("max_length")
+    if own is None or own != settings.max_length:
+        return settings
+    max_length = min(own, _max_tokens(backbone))
+    return settings.model_copy(update={"max_length": max_length})
+
+
+def _max_tokens(backbone: PreTrainedModel) -> int:
+    """The most tokens that a backbone reads; XLNet has -1 positions, which means any number."""
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    if positions in (None, -1):
+        return UNLIMITED
+    return int(positions) - position_offset(backbone)
+
+
+def _pooling(pooling: str, backbone: PreTrainedModel) -> str:
+    """The backbone's default pooling for "auto"; raises ConfigError for one that it doesn't support."""
+    if isinstance(backbone, PackedBackbone):
+        if pooling == "auto":
+            return backbone.poolings[0]
+        if pooling not in backbone.poolings:
+            raise ConfigError(
+                f"pooling {pooling}: expected {', '.join(backbone.poolings)} for a {backbone.title}"
+            )
+    elif pooling == "auto":  # the token that attends to the whole text
+        return "last" if is_causal(backbone) else "cls"
+    elif pooling == "cells":
+        raise ConfigError(
+            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
+        )
+    return pooling
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
@@ -53,14 +136,14 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
         lora_dropout=settings.dropout,
         target_modules=targets,
     )
+    layers = {
+        path.rpartition(".")[2]
+        for path, module in backbone.named_modules()
+        if isinstance(module, nn.Linear)
+    }
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
-        layers = {
-            path.rpartition(".")[2]
-            for path, module in backbone.named_modules()
-            if isinstance(module, nn.Linear)
-        }
         raise ConfigError(
             f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
@@ -155,6 +238,8 @@ def is_causal(backbone: PreTrainedModel) -> bool:
     """Whether a token attends only to itself and earlier tokens."""
     if getattr(backbone.config, "is_causal", None) is False:
         return False
+    if backbone.config.model_type in _CAUSAL:
+        return True
     return any(getattr(module, "is_causal", False) for module in backbone.modules())
 
 
@@ -278,8 +363,11 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
-    lists = _module_lists(backbone)
-    candidates = [(parent, layers) for parent, layers in lists if len(layers) == count]
+    candidates = [
+        (parent, layers)
+        for parent, layers in _module_lists(backbone)
+        if len(layers) == count
+    ]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
             f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"

@@ -26,6 +26,7 @@ from pairkit.base.errors import (
     RemoteError,
 )
 from pairkit.base.printable import one_line
+from pairkit.base.system.machine import is_out_of_memory
 
 if TYPE_CHECKING:
     import torch
@@ -41,11 +42,8 @@ _NO_TOKENIZER = "backend tokenizer"
 _FEWEST_TOKENS = 4
 _LFS_POINTER = b"version https://git-lfs"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-_ENCODERS = {
-    "t5": "T5EncoderModel",
-    "mt5": "MT5EncoderModel",
-    "umt5": "UMT5EncoderModel",
-}
+# Kinds of models whose encoder has a class of its own.
+_T5 = ("t5", "mt5", "umt5")
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 _IGNORED = ["onnx/*", "openvino/*", "original/*", "metal/*"]  # weights in other formats
@@ -123,10 +121,11 @@ def _fetch_model(name: str, revision: str | None) -> Path:
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ConfigError(f"{name}: has no revision {revision!r}") from error
-    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+    except Exception as error:  # of the network, a proxy or the disk
+        reason = one_line(str(error), 100)
         raise RemoteError(
-            f"{name}: no such folder, and the Hub could not be reached; check name and network, or use"
-            f" a folder or {_NAMES}"
+            f"{name}: no such folder, and the Hub could not be reached ({reason}); check name and network, or"
+            f" use a folder or {_NAMES}"
         ) from error
     return Path(folder)
 
@@ -176,9 +175,6 @@ def load_backbone(
     for part, report in reports.items():
         _check_weights(part, report)
     _leave_out_pooler(backbone, reports[base]["missing_keys"])
-    if type(backbone).__name__ in _ENCODERS.values():
-        # transformers loads two copies of their embeddings.
-        backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return backbone, tokenizer
 
 
@@ -191,9 +187,17 @@ def _load_network(
     """The network, with any adapters of `folder`, and transformers' reports by folder."""
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers
 
-    backbone, report = model_class(base).from_pretrained(
+    kind = model_class(base)
+    backbone, report = kind.from_pretrained(
         base, use_safetensors=True, output_loading_info=True, **options
     )
+    if kind.__name__ != "AutoModel":
+        backbone.config.is_encoder_decoder = False
+        # transformers loads two copies of their embeddings.
+        backbone.encoder.embed_tokens = backbone.get_input_embeddings()
+        report["unexpected_keys"] = [
+            key for key in report["unexpected_keys"] if not key.startswith("decoder.")
+        ]
     reports = {base: report}
     if base != folder:
         if layers is not None:
@@ -330,6 +334,8 @@ def _explained_errors(folder: Path) -> Iterator[None]:
     except PairkitError:
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         raise _explained(folder, error) from error
 
 
@@ -344,6 +350,8 @@ def _explained(folder: Path, error: Exception) -> PairkitError:
         return ConfigError(
             f"{folder}: needs its own code; give --trust-remote-code and a --revision"
         )
+    if isinstance(error, ImportError) or "pip install" in text:
+        return ConfigError(f"{folder}: needs another package ({text})")
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
         return ConfigError(
             f"{folder}: the installed transformers doesn't support this architecture ({text})"
@@ -375,5 +383,7 @@ def model_class(folder: Path) -> Any:
     import transformers
 
     config = read_object(folder / "config.json")
-    kind = None if "auto_map" in config else config.get("model_type")
-    return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
+    kind = config.get("model_type")
+    if kind in _T5 and "auto_map" not in config:
+        return getattr(transformers, f"{kind.upper()}EncoderModel")
+    return transformers.AutoModel

@@ -25,7 +25,6 @@ from aoe_train.model.precision import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
-    from transformers import PretrainedConfig
 
     from aoe_train.model.packing.sequences import Sequences
 
@@ -133,16 +132,15 @@ class _Layer(nn.Module):
 class PackedBert(nn.Module):
     """A BERT that reads only packed tokens and can't be trained or saved."""
 
-    def __init__(self, config: PretrainedConfig, *, pooler: bool) -> None:
+    def __init__(self, config: Any, *, pooler: bool) -> None:
         super().__init__()
-        own: Any = config
         self.config = config
-        self.embeddings = _Embeddings(own)
-        layers = [_Layer(own) for _ in range(own.num_hidden_layers)]
+        self.embeddings = _Embeddings(config)
+        layers = [_Layer(config) for _ in range(config.num_hidden_layers)]
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
         if pooler:
             self.pooler = nn.ModuleDict(
-                {"dense": nn.Linear(own.hidden_size, own.hidden_size)}
+                {"dense": nn.Linear(config.hidden_size, config.hidden_size)}
             )
 
     def forward(

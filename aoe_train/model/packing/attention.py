@@ -74,7 +74,7 @@ def packed_attention(
         dtype = torch.get_autocast_dtype(kind)
     q, k, v = (part[0].transpose(0, 1).to(dtype) for part in (query, key, value))
     if packed.flash and is_for_flash(q):
-        return flash(q, k, v, packed.bounds, packed.longest, *options)[None], None
+        return flash(q, k, v, packed.bounds, packed.longest, options)[None], None
     return _by_lengths(q, k, v, packed, options)[None], None
 
 
@@ -252,10 +252,10 @@ def has_flash(device: torch.device) -> bool:
     query = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
     bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)
     try:
-        flash(query, query, query, bounds, 1, 1.0, 0.0, False, None)  # noqa: FBT003 - not causal
+        flash(query, query, query, bounds, 1, Options(1.0, 0.0, False, None))  # noqa: FBT003 - not causal
     except torch.OutOfMemoryError:
         raise
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+    except (AttributeError, RuntimeError, TypeError):
         return False
     return True
 
@@ -266,15 +266,15 @@ def flash(
     value: KeyHeads,
     bounds: Int[Tensor, " bound"],
     longest: int,
-    scaling: float,
-    dropout: float,
-    causal: bool,
-    window: int | None,
+    options: Options,
 ) -> Heads:
     """Attention within each sequence, from one bound to the next; `kv` divides `head`."""
-    sides = {} if window is None else {"window_size_left": window - 1}
-    if window is not None and not causal:
-        sides["window_size_right"] = window - 1
+    scaling, dropout, causal, window = options
+    sides = {}
+    if window is not None:
+        sides["window_size_left"] = window - 1
+        if not causal:
+            sides["window_size_right"] = window - 1
     outputs = torch.ops.aten._flash_attention_forward(
         query,
         key,

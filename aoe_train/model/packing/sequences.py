@@ -85,7 +85,7 @@ class Bucket:
         """Each token's index in the flattened, padded (sequence, position) grid."""
         starts = torch.cumsum(self._sizes, 0) - self._sizes
         rows = torch.arange(self.size, device=self._device)
-        return _from_starts(rows * self.length - starts, self._sizes, self._count)
+        return shifted_indices(rows * self.length - starts, self._sizes, self._count)
 
     def grid(self, packed: Heads) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
@@ -195,7 +195,7 @@ class Sequences:
         self.sizes = sizes
         self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
-        self.positions = _from_starts(sizes - ends, sizes, tokens)
+        self.positions = shifted_indices(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
         bounds = torch.nn.functional.pad(ends, (1, 0))
         self.bounds: Int[Tensor, " sequence+1"] = bounds.to(torch.int32)
@@ -221,7 +221,7 @@ class Sequences:
         return buckets
 
 
-def _from_starts(
+def shifted_indices(
     shift: Lengths,
     sizes: Lengths,
     total: int,
@@ -340,7 +340,7 @@ def can_pack(backbone: Any) -> bool:
             tolerance = _TOLERANCE
             if packed.dtype != torch.float32:
                 tolerance = _rounding(backbone, ids, single)
-    except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
+    except Exception:  # noqa: BLE001 - of the backbone's code
         return False
     return _difference(packed, single) <= tolerance
 
