@@ -17,22 +17,22 @@ import msgspec
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
     GITHUB,
-    CrawlTask,
     Issue,
     IssueRef,
     Kind,
-    Page,
-    RepoRow,
-    Tally,
     Thread,
     Tickets,
     TicketSite,
-    TopUp,
-    Usage,
 )
 from gis_builder.store.store_tables import (
     REPO_COLUMNS,
+    CrawlTask,
+    Page,
+    RepoRow,
     StoredThread,
+    Tally,
+    TopUp,
+    Usage,
     issue_of_row,
     repo_row,
     save_page,
