@@ -31,6 +31,7 @@ from gis_builder.store import (
     Event,
     Issue,
     IssueRef,
+    Kind,
     Page,
     RepoOutcome,
     RepoRow,
@@ -84,7 +85,7 @@ def import_dumps(
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     for line in passed_over(dumps):
         say(f"{line}; skipped")
-    trackers = Trackers(dumps)
+    trackers = Trackers(dumps, store)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
@@ -272,6 +273,7 @@ class DumpTracker(Struct):
 
     name: str  # as its files write it
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
+    earlier: dict[int, bool] = {}  # as `is_pull`, of earlier imports
     is_pull: dict[int, bool] = {}  # by number
     moved: dict[int, IssueRef] = {}  # targets of transfers by number
     stated: dict[int, int] = {}  # comments by number
@@ -302,12 +304,13 @@ class DumpTracker(Struct):
         if self.info.private:
             detail = "private according to its repo.json"
             return RepoRow(self.name, RepoOutcome.PRIVATE, detail=detail)
+        known = self.earlier | self.is_pull
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
             full_name=self.name,
-            max_number=max(self.is_pull, default=0),
-            issue_count=list(self.is_pull.values()).count(False),
+            max_number=max(known, default=0),
+            issue_count=list(known.values()).count(False),
             created_at=stamp_or_none(self.info.created_at) or "",
             newest_at=self.newest_at,
             as_of=self.as_of,
@@ -343,7 +346,8 @@ class DumpTracker(Struct):
 class Trackers:
     """All trackers of a dump, by present and former name, in any case."""
 
-    def __init__(self, dumps: Iterable[Dump]) -> None:
+    def __init__(self, dumps: Iterable[Dump], store: Store) -> None:
+        self._store = store
         self._by_name: dict[str, DumpTracker] = {}
         self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
@@ -362,7 +366,11 @@ class Trackers:
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""
-        return self._by_name.setdefault(name.lower(), DumpTracker(name))
+        tracker = self._by_name.get(name.lower())
+        if tracker is None:
+            tracker = DumpTracker(name, earlier=self._store.pulls(name))
+            self._by_name[name.lower()] = tracker
+        return tracker
 
     def follow(self, ref: IssueRef | None) -> tuple[IssueRef | None, bool]:
         """Follow transfers and renames: the present reference, and whether it is a pull request."""
@@ -372,10 +380,22 @@ class Trackers:
             name = ref.repo.lower()
             number = ref.number
             tracker = self._by_name.get(name) or self._by_former_name.get(name)
-            if tracker is None or tracker.info.private:
+            if tracker is None:
+                return self._stored(ref)
+            if tracker.info.private:
                 break
-            is_pull = tracker.is_pull.get(number)
-            if is_pull or (is_pull is False and tracker.has_issues):
+            is_pull = tracker.is_pull.get(number, tracker.earlier.get(number))
+            if number in tracker.moved:
+                ref = tracker.moved[number]
+            elif is_pull or (is_pull is False and tracker.has_issues):
                 return IssueRef(tracker.name, number), is_pull
-            ref = tracker.moved.get(number)
+            else:
+                break
         return None, False
+
+    def _stored(self, ref: IssueRef) -> tuple[IssueRef | None, bool]:
+        """The reference to a repository that only an earlier import had, see `follow`."""
+        home = self._store.full_name(ref.repo)
+        kind = self._store.kind(ref)
+        known = kind in (Kind.ISSUE, Kind.PULL)
+        return IssueRef(home, ref.number) if known else None, kind is Kind.PULL

@@ -51,19 +51,24 @@ def find_trackers(
             raise DataError(fault, path=source)
     files = _files_of_rows(source, paths, options)
     tickets = tuple(_ticket_files(source, files, options, broken))
+    unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
     if not tickets:
-        if source.exists() and (options.links or options.columns):
+        only_of_tickets = options.links or options.columns or options.date_format
+        if source.exists() and only_of_tickets:
             raise ConfigError(
-                f"{source}: contains no tickets; leave out --links and --columns"
+                f"{source}: contains no tickets; leave out --links, --columns and --date-format"
             )
-        return find_dumps(source, options.repo, broken)
+        known_kinds = filter(file_kind, paths)
+        others = [path for path in (*known_kinds, *unreadable) if path != source]
+        return find_dumps(source, options.repo, broken, others)
 
     ticket_paths = frozenset(file.path for file in tickets)
-    unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
-    others = [path for path in (*files, *unreadable) if path not in ticket_paths]
+    rest = [path for path in files if path not in ticket_paths]
+    tables = [path for path in rest if file_kind(path) != ".json"]
     common = (source, None, options.repo, broken)
-    dump = TicketDump(*common, tickets, others, options, known)
-    if any(file_kind(path) == ".json" for path in others):
+    others = [*tables, *unreadable]
+    dump = TicketDump(*common, tickets, options, known, others=others)
+    if len(tables) < len(rest):
         return [dump, SavedDump(*common, ticket_paths)]
     return [dump]
 
@@ -104,14 +109,8 @@ class TicketDump(Dump):
     """
 
     files: tuple[TicketFile, ...]
-    others: Sequence[Path]  # other files of the folder
     options: ImportOptions
     known: Tickets  # of an earlier import
-
-    @property
-    def passed_over(self) -> tuple[Path, ...]:
-        """Tables of the folder without tickets."""
-        return tuple(path for path in self.others if file_kind(path) != ".json")
 
     @property
     def has_events(self) -> bool:

@@ -215,10 +215,15 @@ class Store(AbstractContextManager["Store"]):
         """The kind of each known number of a repository."""
         missing = self._select("SELECT number FROM missing WHERE repo = ?", repo)
         kinds = {number: Kind.MISSING for (number,) in missing}
-        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
-        for number, is_pull in self._select(stored, repo):
+        for number, is_pull in self.pulls(repo).items():
             kinds[number] = Kind.PULL if is_pull else Kind.ISSUE
         return kinds
+
+    def pulls(self, repo: str) -> dict[int, bool]:
+        """Whether each stored number of a repository is a pull request."""
+        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
+        rows = self._select(stored, self.full_name(repo))
+        return {number: bool(is_pull) for number, is_pull in rows}
 
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""

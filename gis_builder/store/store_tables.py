@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from gis_builder.store.decoding import whole_text
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 
 RATE_LIMIT = "budget"  # key of the last known rate limit in the table meta
@@ -288,7 +289,9 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     for repo in page.outdated:
         connection.execute("DELETE FROM warnings WHERE repo = ?", (repo,))
     connection.executemany(
-        "INSERT OR IGNORE INTO warnings VALUES (?, ?)", page.warnings
+        "INSERT OR IGNORE INTO warnings VALUES (?, ?)",
+        # The name of a file may not be UTF-8.
+        ((repo, whole_text(text)) for repo, text in page.warnings),
     )
     connection.executemany(
         "INSERT INTO usage VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET points = points + excluded.points, "

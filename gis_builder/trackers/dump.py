@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -43,6 +43,7 @@ from gis_builder.trackers.saved import (
 )
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_objects, read_whole
+from pairkit.dataset.reading.tables import format_of
 
 R = TypeVar("R")
 
@@ -120,11 +121,12 @@ class Dump:
     info: RepoFile | None  # repo.json
     fallback: str | None  # repository of lines that name none
     broken: BrokenRows
+    others: Sequence[Path] = field(default=(), kw_only=True)  # files of other content
 
     @property
-    def passed_over(self) -> tuple[Path, ...]:
-        """Files of the folder without issues, comments or events."""
-        return ()
+    def passed_over(self) -> Sequence[Path]:
+        """Files of the folder that are not read."""
+        return self.others
 
     @property
     def has_events(self) -> bool:
@@ -194,9 +196,10 @@ class SavedDump(Dump):
         return any(kind == "events" for _, kind, _ in parts)
 
     @property
-    def passed_over(self) -> tuple[Path, ...]:
+    def passed_over(self) -> Sequence[Path]:
         """The files with other content, such as the labels of a backup; see `_is_known`."""
-        return tuple(path for path, is_known in self._is_known.items() if not is_known)
+        unknown = [path for path, is_known in self._is_known.items() if not is_known]
+        return [*self.others, *unknown]
 
     def missing(self) -> Iterator[Row[MissingObject]]:
         """Yield nothing: these layouts don't have deleted issues, so no file is parsed again."""
@@ -209,7 +212,7 @@ class SavedDump(Dump):
         for path in saved_files(self.folder):
             if path not in self.tickets:
                 try:
-                    known[path] = is_saved(path, self.fallback)
+                    known[path] = is_saved(path, self.fallback, self.broken)
                 except DataError as error:
                     self.broken(error)
         if self.tickets or any(known.values()):
@@ -234,8 +237,13 @@ class SavedDump(Dump):
             self.broken(error)
 
 
-def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
-    """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
+def find_dumps(
+    root: Path, repo: str | None, broken: BrokenRows, others: Sequence[Path] = ()
+) -> list[Dump]:
+    """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one.
+
+    `others` are files of other kinds in `root`, which are reported.
+    """
     if not root.exists():
         raise DataError(
             "no such file or folder; expected a saved tracker, see `gis import --help`",
@@ -243,16 +251,20 @@ def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
     if not folders and saved_files(root):
-        return [SavedDump(root, None, repo, broken)]
+        tables = [path for path in others if format_of(path) != ".json"]
+        return [SavedDump(root, None, repo, broken, others=tables)]
     if not folders:
         raise DataError(
             "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
             path=root,
         )
-    dumps = []
+    dumps: list[Dump] = []
+    beside = [path for path in others if not is_dump_file(path)]
     for folder in sorted(folders):
         try:
-            dumps.append(Dump(folder, _read_repo_file(folder), repo, broken))
+            info = _read_repo_file(folder)
+            dumps.append(Dump(folder, info, repo, broken, others=beside))
+            beside = []  # reported once
         except DataError as error:
             broken(error)
     return dumps
@@ -290,6 +302,12 @@ def is_tracker_file(path: Path) -> bool:
     return path.name == "repo.json" or path.name in _names("issues")
 
 
+def is_dump_file(path: Path) -> bool:
+    """Whether a file may be one of a dump."""
+    names = map(_names, ("issues", "comments", "events", "missing"))
+    return path.name in ("repo.json", *chain.from_iterable(names))
+
+
 def _names(stem: str) -> tuple[str, ...]:
     endings = (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz")
     return tuple(f"{stem}{ending}" for ending in endings)
@@ -325,7 +343,7 @@ def _normalised(value: Object) -> Object:
     for name in _ACCOUNTS:
         login = value.get(name)
         if isinstance(login, int | str):
-            changed[name] = {"login": str(login)}
+            changed[name] = {"login": str(login)} if login else None
     return value | changed if changed else value
 
 

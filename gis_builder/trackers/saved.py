@@ -6,6 +6,7 @@ value of a file has an unknown layout, such as the labels of a backup, the file 
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -14,12 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
-from gis_builder.trackers.ticket_cells import connected, objects_in, other_kind
+from gis_builder.trackers.ticket_cells import (
+    connected,
+    objects_in,
+    other_kind,
+    without_nulls,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import read_whole
+from pairkit.base.system.text_lines import read_lines, read_objects, read_whole
+from pairkit.dataset.reading.tables import format_of
 
 Object = dict[str, Any]
+LINES = (".jsonl", ".ndjson")
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
 ADDRESS = re.compile(
@@ -43,10 +51,10 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if not path.is_dir())
 
 
-def is_saved(path: Path, repo: str | None) -> bool:
+def is_saved(path: Path, repo: str | None, broken: Callable[[DataError], None]) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
-    _, first = next(values(path), (0, {"event": ""}))
-    return any(is_known(item, repo) for item in _unwrapped(first, repo))
+    _, first = next(values(path, broken), (0, {"event": ""}))
+    return any(parts is not None for _, parts in _unwrapped(first, repo))
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
@@ -58,9 +66,8 @@ def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    for row, value in values(path):
-        for item in _unwrapped(value, repo):
-            parts = _parts(item, repo)
+    for row, value in values(path, broken):
+        for item, parts in _unwrapped(value, repo):
             if parts is None:
                 broken(DataError(_fault_of(item, repo), path=path, row=row))
                 continue
@@ -82,15 +89,24 @@ def _fault_of(value: Any, repo: str | None) -> str:
 
 def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
     """The REST objects in a value; one of unknown layout is an object of this kind."""
-    for item in _unwrapped(value, repo):
-        parts = _parts(item, repo)
+    for _, parts in _unwrapped(value, repo):
         yield from [(kind, value)] if parts is None else parts
 
 
-def _unwrapped(value: Any, repo: str | None) -> list[Any]:
-    """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
-    if is_known(value, repo) or not isinstance(value, dict):
-        return [value]
+def _unwrapped(
+    value: Any, repo: str | None
+) -> Iterator[tuple[Any, Iterator[Part] | None]]:
+    """The value, or the objects of an unknown one, such as a search; each with its parts, see `_parts`."""
+    parts = _parts(value, repo)
+    if parts is not None or not isinstance(value, dict):
+        yield value, parts
+        return
+    for item in _objects_in(value, repo):
+        yield item, _parts(item, repo)
+
+
+def _objects_in(value: Object, repo: str | None) -> list[Any]:
+    """The objects of a search, an answer to a GraphQL query, or an issue with its thread beside it."""
     issue = value.get("issue")
     if isinstance(issue, dict):
         names = ("comments", "events", "timeline")
@@ -103,8 +119,13 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     return objects + [item for item in beside if is_known(item, repo)]
 
 
-def values(path: Path) -> Iterator[tuple[int, Any]]:
-    """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
+def values(
+    path: Path, broken: Callable[[DataError], None]
+) -> Iterator[tuple[int, Any]]:
+    """Parse the values of a file, and of its arrays, one by one; `broken` gets the errors of JSON lines."""
+    if format_of(path) in LINES and _starts_with_object(path):
+        yield from read_objects(path, broken)
+        return
     row = 0
     try:
         text = replace_surrogates(read_whole(path, as_utf8=True)).decode("utf-8-sig")
@@ -117,6 +138,13 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
         elif isinstance(error, UnicodeError):
             fault = "not UTF-8"
         raise DataError(f"{fault}; fix the file", path=path, row=row + 1) from error
+
+
+def _starts_with_object(path: Path) -> bool:
+    """Whether the first line is an object, unlike in an array that is misnamed as JSON lines."""
+    _, line = next(read_lines(path, as_utf8=True), (1, b""))
+    text = line.removeprefix(codecs.BOM_UTF8).strip()
+    return text.startswith(b"{") and text.endswith(b"}")
 
 
 def _parsed(text: str) -> Iterator[Any]:
@@ -141,7 +169,7 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
     if not isinstance(value, dict):
         return None
-    value = _without_nulls(value)
+    value = without_nulls(value)
     home = value.get("repo")
     # An archive of an IETF group has all issues and pull requests of a repository.
     if isinstance(value.get("issues"), list) and isinstance(home, str):
@@ -199,7 +227,7 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     for number, comment in enumerate(comments, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         defaults = {"id": number, "created_at": last_time, "issue_url": url}
-        yield "comments", defaults | _without_nulls(fields)
+        yield "comments", defaults | without_nulls(fields)
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -302,10 +330,6 @@ def _url(issue: Any, repo: str | None) -> str | None:
     if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
     return f"{_home(_repo_of(issue) or repo)}/issues/{issue['number']}"
-
-
-def _without_nulls(value: Object) -> Object:
-    return {name: field for name, field in value.items() if field is not None}
 
 
 def _text(value: Any) -> str:

@@ -292,6 +292,9 @@ def test_a_later_export_keeps_the_numbers(root, work):
     rendered = pl.read_parquet(gis_builder.render(work, root / "t.parquet").out)
     numbers = dict(rendered.select("number", "key").iter_rows())
     assert numbers == {7: "7", 8: "b", 9: "a", 10: "0", 11: "8"}
+    later = "id,title,created,duplicate of\nc,New,2024-03-01,a\n"
+    imported(written(root / "t.csv", later), work)
+    assert verdicts(work)["tickets/t#12"][:2] == ("duplicate", ["tickets/t#9"])
 
 
 def test_ids_in_texts_become_references(root, work):
@@ -311,8 +314,9 @@ def test_ids_in_texts_become_references(root, work):
             "https://a.b",
         ),
         ('{"text": ' * 700 + "0" + "}" * 700, ""),
+        ("NaN", ""),
     ],
-    ids=["types", "an address", "deep"],
+    ids=["types", "an address", "deep", "pandas"],
 )
 def test_undocumented_rich_text_of_jira(root, work, text, expected):
     start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
@@ -396,9 +400,10 @@ def test_damaged_files_of_github_are_skipped(tmp_path, work):
         imported(folder, work)
     crawled = imported(folder, work, skip_broken=True)
     assert crawled.repositories[0].issue_count == 1
-    assert [
-        words for _, words in crawled.status.warnings if words.startswith("2 damaged")
-    ]
+    ((_, words),) = crawled.status.warnings
+    assert words.startswith("2 damaged")
+    lines = written(tmp_path / "a.ndjson", f"{good}\n{{\n{good}\n".replace("1", "2", 1))
+    assert imported(lines, work, skip_broken=True).repositories[0].issue_count == 2
 
 
 def test_objects_without_urls_need_a_repository(root, work):
@@ -442,8 +447,9 @@ def test_wrong_options_are_refused(root, tmp_path, work):
         with raises(error, match=message):
             imported(options.pop("folder", path), work, **options)
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
-    with config_error("contains no tickets"):
-        imported(tmp_path / "dump", work, links=path)
+    for option in ({"links": path}, {"date_format": "%Y"}):
+        with config_error("contains no tickets"):
+            imported(tmp_path / "dump", work, **option)
 
 
 def test_a_preview_shows_columns_times_links_and_tickets(root, work):
@@ -563,6 +569,7 @@ def test_states_and_resolutions(root, work):
         open | Abgewiesen, Shipped, 5, | |
         open | Shipped | | 0000-00-00 00:00:00
         open | Shipped | | 0001-01-01T00:00:00Z
+        open | Shipped | | 9999-12-31
         open | Shipped | | -
         open | offen, in progress, nouveau, в работе, 进行中 | | 2024-02-02
         open | open | Unresolved |
