@@ -125,9 +125,10 @@ def import_dumps(
 def passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
     names: dict[str, list[str]] = {}
-    for path in chain.from_iterable(dump.passed_over for dump in dumps):
-        reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
-        names.setdefault(reason, []).append(one_line(str(path)))
+    for dump in dumps:
+        for path in dump.passed_over:
+            reason = UNREADABLE.get(path.suffix.lower(), dump.why_unread)
+            names.setdefault(reason, []).append(one_line(str(path)))
     return [f"{first_names(files)}: {reason}" for reason, files in names.items()]
 
 

@@ -12,6 +12,7 @@ from gis_builder.crawling.ticket_index import Place, TicketIndex, host_of
 from gis_builder.store import Comment, Event, Issue, Tickets
 from gis_builder.store.decoding import Malformed
 from gis_builder.trackers.dump import (
+    NO_ISSUES,
     BrokenRows,
     Dump,
     Row,
@@ -108,6 +109,7 @@ class TicketDump(Dump):
     The files are read once each for issues, comments and events; only ids and links stay in memory.
     """
 
+    why_unread = NO_ISSUES
     files: tuple[TicketFile, ...]
     options: ImportOptions
     known: Tickets  # of an earlier import

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -433,13 +433,14 @@ def locked_store(work: Path, *, create: bool = True) -> Iterator[Store]:
     path = work / _STORE_FILE
     with (
         working_folder(work, create=create),
+        ExitStack() as after,
         Store.open(path, create=create) as store,
     ):
         try:
             yield store
         finally:
             if create and not store.repos():  # such as after a failed import
-                path.unlink()
+                after.callback(path.unlink)  # when it is closed
 
 
 def open_store(work: Path) -> Store:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
@@ -35,6 +35,7 @@ from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
     ADDRESS,
     GIVE_REPO,
+    LINES,
     Object,
     is_saved,
     parts_of,
@@ -50,6 +51,7 @@ R = TypeVar("R")
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
 _ACCOUNTS = ("user", "actor", "closed_by")
+NO_ISSUES = "no issues, comments or events"  # in a file
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -117,6 +119,7 @@ Check = Callable[[Object], Row[R]]  # validates an object
 class Dump:
     """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
+    why_unread: ClassVar[str] = "not read beside folders of issues.jsonl"
     folder: Path
     info: RepoFile | None  # repo.json
     fallback: str | None  # repository of lines that name none
@@ -186,6 +189,7 @@ class Dump:
 class SavedDump(Dump):
     """A folder or file of JSON that other tools saved."""
 
+    why_unread = NO_ISSUES
     # Files with tickets of other trackers, which are not read here
     tickets: frozenset[Path] = frozenset()
 
@@ -259,7 +263,11 @@ def find_dumps(
             path=root,
         )
     dumps: list[Dump] = []
-    beside = [path for path in others if not is_dump_file(path)]
+    beside = [
+        path
+        for path in others
+        if format_of(path) not in LINES and path.name != "repo.json"
+    ]
     for folder in sorted(folders):
         try:
             info = _read_repo_file(folder)
@@ -300,12 +308,6 @@ def _read_repo_file(folder: Path) -> RepoFile | None:
 def is_tracker_file(path: Path) -> bool:
     """Whether a file marks its folder as part of a dump."""
     return path.name == "repo.json" or path.name in _names("issues")
-
-
-def is_dump_file(path: Path) -> bool:
-    """Whether a file may be one of a dump."""
-    names = map(_names, ("issues", "comments", "events", "missing"))
-    return path.name in ("repo.json", *chain.from_iterable(names))
 
 
 def _names(stem: str) -> tuple[str, ...]:

@@ -149,6 +149,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     events.write_text(whole + "{\n")
     with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
+    assert [path.name for path in work.iterdir()] == ["lock"]
     for use in (gis_builder.status, gis_builder.detect):
         with config_error("no such store; run `gis import`"):
             use(work)
@@ -189,7 +190,7 @@ def test_closings_are_implied_without_events(tmp_path, work, capsys):
     (tmp_path / "dump" / "more.json").write_text(json.dumps(rows))
     ((_, message),) = imported(tmp_path / "dump", work, progress=True).status.warnings
     assert message.startswith("1 comments and events skipped")
-    assert "/more.json: no issues" in capsys.readouterr().err
+    assert "/more.json: not read beside" in capsys.readouterr().err
     assert stored(work, "SELECT number, kind, actor FROM events") == [
         (1, "closed", "max")
     ]
