@@ -86,14 +86,14 @@ def import_dumps(
     for line in passed_over(dumps):
         say(f"{line}; skipped")
     trackers = Trackers(dumps, store)
-    _read_issues(dumps, trackers, store)
+    _read_issues(trackers)
     _check_found(folder, trackers, broken.notes)
-    _read_missing(dumps, trackers, store)
-    _read_threads(dumps, trackers, store)
+    _read_missing(trackers)
+    _read_threads(trackers)
     page = Page(warnings=[("", note) for note in broken.notes])
     rows = []
     for tracker in trackers:
-        _finish(tracker, trackers, store)
+        _finish(tracker, trackers)
         row = tracker.row()
         say(
             f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
@@ -146,9 +146,9 @@ def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
     return notes
 
 
-def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_issues(trackers: Trackers) -> None:
     """Store all issues without comments, and the titles of pull requests."""
-    for dump in dumps:
+    for dump in trackers.dumps:
         # Read before the loop, because this may parse a file of JSON, and only one should be in memory.
         has_events = dump.has_events
         for rows in batched(dump.issues(), _ROWS):
@@ -172,7 +172,7 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                     events = () if has_events else closing_events(issue)
                     page.threads.append(Thread(issue, events=events))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
-            store.save(page)
+            trackers.store.save(page)
 
 
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:
@@ -187,9 +187,9 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     )
 
 
-def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_missing(trackers: Trackers) -> None:
     page = Page()
-    for row in chain.from_iterable(dump.missing() for dump in dumps):
+    for row in chain.from_iterable(dump.missing() for dump in trackers.dumps):
         tracker = trackers.get(row.repo)
         if row.number in tracker.is_pull or not tracker.has_issues:
             continue
@@ -200,19 +200,21 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
             page.missing[ref] = (Absence.TRANSFERRED, to)
         else:
             page.missing[ref] = (Absence.DELETED, "")
-    store.save(page)
+    trackers.store.save(page)
 
 
-def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_threads(trackers: Trackers) -> None:
     """Store the comments and events of all issues."""
-    all_comments = chain.from_iterable(dump.comments() for dump in dumps)
+    all_comments = chain.from_iterable(dump.comments() for dump in trackers.dumps)
     for comments in batched(all_comments, _ROWS):
-        store.save(Page(comments=list(_stored(comments, trackers))))
-    all_events = chain.from_iterable(dump.events() for dump in dumps)
+        trackers.store.save(Page(comments=list(_stored(comments, trackers))))
+    all_events = chain.from_iterable(dump.events() for dump in trackers.dumps)
     places = count()  # order of the files; `_finish` sorts by time
     for events in batched(all_events, _ROWS):
         stored = _stored(events, trackers)
-        store.save(Page(events=[(ref, next(places), event) for ref, event in stored]))
+        trackers.store.save(
+            Page(events=[(ref, next(places), event) for ref, event in stored])
+        )
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -224,9 +226,9 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
             yield IssueRef(tracker.name, row.number), row.record
 
 
-def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
+def _finish(tracker: DumpTracker, trackers: Trackers) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    stored = store.stored_threads(tracker.name, only_complete=False)
+    stored = trackers.store.stored_threads(tracker.name, only_complete=False)
     for threads in batched(map(StoredThread.read, stored), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
@@ -236,7 +238,7 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
                 tracker.comments += len(thread.comments)
                 tracker.incomplete += len(thread.comments) < tracker.stated[number]
                 page.threads.append(_resolve_thread(thread, trackers))
-        store.save(page)
+        trackers.store.save(page)
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
@@ -347,8 +349,9 @@ class DumpTracker(Struct):
 class Trackers:
     """All trackers of a dump, by present and former name, in any case."""
 
-    def __init__(self, dumps: Iterable[Dump], store: Store) -> None:
-        self._store = store
+    def __init__(self, dumps: Sequence[Dump], store: Store) -> None:
+        self.dumps = dumps
+        self.store = store
         self._by_name: dict[str, DumpTracker] = {}
         self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
@@ -369,7 +372,7 @@ class Trackers:
         """Get or create the tracker with this name."""
         tracker = self._by_name.get(name.lower())
         if tracker is None:
-            tracker = DumpTracker(name, earlier=self._store.pulls(name))
+            tracker = DumpTracker(name, earlier=self.store.pulls(name))
             self._by_name[name.lower()] = tracker
         return tracker
 
@@ -396,7 +399,7 @@ class Trackers:
 
     def _stored(self, ref: IssueRef) -> tuple[IssueRef | None, bool]:
         """The reference to a repository that only an earlier import had, see `follow`."""
-        home = self._store.full_name(ref.repo)
-        kind = self._store.kind(ref)
+        home = self.store.full_name(ref.repo)
+        kind = self.store.kind(ref)
         known = kind in (Kind.ISSUE, Kind.PULL)
         return IssueRef(home, ref.number) if known else None, kind is Kind.PULL

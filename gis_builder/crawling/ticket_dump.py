@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,50 +50,48 @@ def find_trackers(
         fault = UNREADABLE.get(format_of(source))
         if fault:
             raise DataError(fault, path=source)
-    files = _files_of_rows(source, paths, options)
-    tickets = tuple(_ticket_files(source, files, options, broken))
-    unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
+    exports = paths
+    if options.links:
+        links = options.links.resolve()
+        exports = [path for path in paths if path == source or path.resolve() != links]
+    tickets: tuple[TicketFile, ...] = ()
+    if source.is_file() or not any(map(is_tracker_file, paths)):
+        tickets = tuple(_ticket_files(source, exports, options, broken))
+    ticket_paths = frozenset(file.path for file in tickets)
+    others = [
+        path
+        for path in exports
+        if path not in ticket_paths and path != source and _is_export(path)
+    ]
     if not tickets:
         only_of_tickets = options.links or options.columns or options.date_format
         if source.exists() and only_of_tickets:
             raise ConfigError(
                 f"{source}: contains no tickets; leave out --links, --columns and --date-format"
             )
-        known_kinds = filter(file_kind, paths)
-        others = [path for path in (*known_kinds, *unreadable) if path != source]
         return find_dumps(source, options.repo, broken, others)
 
-    ticket_paths = frozenset(file.path for file in tickets)
-    rest = [path for path in files if path not in ticket_paths]
-    tables = [path for path in rest if file_kind(path) != ".json"]
+    tables = [path for path in others if file_kind(path) != ".json"]
     common = (source, None, options.repo, broken)
-    others = [*tables, *unreadable]
-    dump = TicketDump(*common, tickets, options, known, others=others)
-    if len(tables) < len(rest):
+    dump = TicketDump(*common, tickets, options, known, others=tables)
+    if len(tables) < len(others):
         return [dump, SavedDump(*common, ticket_paths)]
     return [dump]
 
 
-def _files_of_rows(
-    source: Path, paths: Sequence[Path], options: ImportOptions
-) -> list[Path]:
-    """The files that may have tickets: none in a folder of dumps, and not that of the links."""
-    if source.is_dir() and any(map(is_tracker_file, paths)):
-        return []
-    links = options.links.resolve() if options.links else None
-    files = [path for path in paths if file_kind(path)]
-    return [path for path in files if path == source or path.resolve() != links]
+def _is_export(path: Path) -> bool:
+    return file_kind(path) != "" or path.suffix.lower() in UNREADABLE
 
 
 def _ticket_files(
     source: Path,
-    paths: Sequence[Path],
+    paths: Iterable[Path],
     options: ImportOptions,
     broken: BrokenRows,
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
     is_table = file_kind(source) in TABLES or options.links or options.columns
-    for path in paths:
+    for path in filter(file_kind, paths):
         file = TicketFile(path, options.columns, broken, options.date_format)
         try:
             if (is_table and source.is_file()) or file.contains_tickets():

@@ -6,6 +6,7 @@ Only lines of relevant event types are decoded; the type is at the beginning of 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,12 +178,11 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
 
 def _check_loss(tally: r.HourTally, path: Path) -> None:
     """Refuse an hour of which most is lost, because its loss would look like an hour without duplicates."""
-    broken = {
-        reason: count for reason, count in tally.broken.items() if reason != _FULL
-    }
-    lost = sum(broken.values())
+    broken = Counter(tally.broken)
+    del broken[_FULL]
+    lost = broken.total()
     if 2 * lost > tally.lines:
-        reason = max(broken, key=broken.__getitem__)
+        ((reason, _),) = broken.most_common(1)
         raise DataError(
             f"{lost:,} of {tally.lines:,} lines are broken, most of them with: {reason};"
             " download it again, or remove it to count it as missing",

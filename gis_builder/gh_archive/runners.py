@@ -128,10 +128,9 @@ def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
 
 def digest_of(value: object) -> str:
     """The hexadecimal SHA-256 of bytes or of a JSON value."""
-    data = value
-    if not isinstance(data, bytes):
-        data = json.dumps(value, sort_keys=True).encode()
-    return hashlib.sha256(data).hexdigest()
+    if not isinstance(value, bytes):
+        value = json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(value).hexdigest()
 
 
 def choose_runner(engine: str, workers: int | None, address: str | None) -> Runner:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -136,11 +136,7 @@ class Usage:
     seconds: float = 0.0  # waiting for responses and limits
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.points + other.points,
-            self.requests + other.requests,
-            self.seconds + other.seconds,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ other tools saved.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,21 +39,20 @@ from gis_builder.trackers.saved import (
     is_saved,
     parts_of,
     read_saved,
+    repo_of,
     saved_files,
 )
 from pairkit.base.errors import DataError
-from pairkit.base.system.text_lines import read_objects, read_whole
+from pairkit.base.system.text_lines import read_objects, read_text
 from pairkit.dataset.reading.tables import format_of
 
 R = TypeVar("R")
 
-_REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
 _ACCOUNTS = ("user", "actor", "closed_by")
 NO_ISSUES = "no issues, comments or events"  # in a file
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class MissingObject(Node):
@@ -291,11 +289,11 @@ def _read_repo_file(folder: Path) -> RepoFile | None:
     path = folder / "repo.json"
     if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
         return None
-    body = read_whole(
+    body = read_text(
         path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys"
     )
     try:
-        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _REPO_FILE)
+        info = decode(body.encode(), _REPO_FILE)
         stamp_or_none(info.created_at)  # raises if the year is impossible
     except Malformed as error:
         raise DataError(
@@ -351,8 +349,7 @@ def _normalised(value: Object) -> Object:
 
 def _check_issue(value: Object) -> Row[Issue]:
     item = convert(value, rest_records.IssueObject)
-    match = _REPOSITORY.search(item.repository_url or "")
-    repo = match[1] if match else ""
+    repo = repo_of(value) or ""
     return Row(repo, item.number, rest_records.issue_record("", item))
 
 

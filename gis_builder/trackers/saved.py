@@ -6,7 +6,6 @@ value of a file has an unknown layout, such as the labels of a backup, the file 
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -23,10 +22,11 @@ from gis_builder.trackers.ticket_cells import (
 )
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import read_lines, read_objects, read_whole
+from pairkit.base.system.text_lines import read_objects, read_whole
 from pairkit.dataset.reading.tables import format_of
 
 Object = dict[str, Any]
+OnBroken = Callable[[DataError], None]  # gets the errors of rows, and may raise them
 LINES = (".jsonl", ".ndjson")
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
@@ -51,7 +51,7 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if not path.is_dir())
 
 
-def is_saved(path: Path, repo: str | None, broken: Callable[[DataError], None]) -> bool:
+def is_saved(path: Path, repo: str | None, broken: OnBroken) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path, broken), (0, {"event": ""}))
     return any(parts is not None for _, parts in _unwrapped(first, repo))
@@ -63,7 +63,7 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 
 
 def read_saved(
-    path: Path, repo: str | None, broken: Callable[[DataError], None]
+    path: Path, repo: str | None, broken: OnBroken
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     for row, value in values(path, broken):
@@ -119,11 +119,10 @@ def _objects_in(value: Object, repo: str | None) -> list[Any]:
     return objects + [item for item in beside if is_known(item, repo)]
 
 
-def values(
-    path: Path, broken: Callable[[DataError], None]
-) -> Iterator[tuple[int, Any]]:
+def values(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
     """Parse the values of a file, and of its arrays, one by one; `broken` gets the errors of JSON lines."""
-    if format_of(path) in LINES and _starts_with_object(path):
+    # Else it is an array that is misnamed as JSON lines.
+    if format_of(path) in LINES and next(read_objects(path, lambda _: None), None):
         yield from read_objects(path, broken)
         return
     row = 0
@@ -138,13 +137,6 @@ def values(
         elif isinstance(error, UnicodeError):
             fault = "not UTF-8"
         raise DataError(f"{fault}; fix the file", path=path, row=row + 1) from error
-
-
-def _starts_with_object(path: Path) -> bool:
-    """Whether the first line is an object, unlike in an array that is misnamed as JSON lines."""
-    _, line = next(read_lines(path, as_utf8=True), (1, b""))
-    text = line.removeprefix(codecs.BOM_UTF8).strip()
-    return text.startswith(b"{") and text.endswith(b"}")
 
 
 def _parsed(text: str) -> Iterator[Any]:
@@ -176,7 +168,7 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_gh_issue(item, home) for item in items)
     if _is_gh_issue(value):
-        return _gh_issue(value, _repo_of(value) or repo)
+        return _gh_issue(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     if _is_issue(value, repo):
@@ -198,7 +190,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
     """Whether an object is a REST issue: it names its repository, or is in a file of issues of `repo`."""
     if not value.keys() >= {"number", "title"}:
         return False
-    if _repo_of(value):
+    if repo_of(value):
         return True
     # The address of a milestone is not that of an issue.
     has_address = "url" in value or "html_url" in value
@@ -207,7 +199,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup and others nest in it."""
-    repo = _repo_of(value) or repo
+    repo = repo_of(value) or repo
     yield "issues", {"repository_url": _home(repo)} | value
     yield from _embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
@@ -280,7 +272,7 @@ def _timeline_event(node: Object, repo: str | None) -> Object:
     event["state_reason"] = _lower(node.get("stateReason"))
     original = node.get("canonical")
     if isinstance(original, dict):
-        event["canonical"] = f"{_repo_of(original) or repo}#{original.get('number')}"
+        event["canonical"] = f"{repo_of(original) or repo}#{original.get('number')}"
     return event
 
 
@@ -308,7 +300,7 @@ def _account(author: Any) -> Object | None:
     return {"login": author["login"], "type": kind}
 
 
-def _repo_of(value: Object) -> str | None:
+def repo_of(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
     if isinstance(home, dict) and isinstance(home.get("nameWithOwner"), str):
@@ -329,7 +321,7 @@ def _url(issue: Any, repo: str | None) -> str | None:
     """The address of an issue; None without its number."""
     if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
-    return f"{_home(_repo_of(issue) or repo)}/issues/{issue['number']}"
+    return f"{_home(repo_of(issue) or repo)}/issues/{issue['number']}"
 
 
 def _text(value: Any) -> str:

@@ -21,7 +21,7 @@ from gis_builder.store.decoding import (
     stamp,
 )
 from gis_builder.trackers.markup import markup_kind, to_markdown
-from gis_builder.trackers.saved import LINES, is_known, values
+from gis_builder.trackers.saved import LINES, OnBroken, is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK_ROLES,
     LINK_RULES,
@@ -368,7 +368,7 @@ class TicketFile:
 
     path: Path
     columns: Columns
-    broken: Callable[[DataError], None]
+    broken: OnBroken
     date_format: str = ""
     are_links: bool = False
 
@@ -449,7 +449,7 @@ class TicketFile:
                 yield number if is_json else row, item
 
 
-def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
+def _rows(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
     """Yield numbered JSON objects as they are, or rows of tables."""
     kind = file_kind(path)
     if kind == ".json":

@@ -348,7 +348,7 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
     skipped = [
         line.partition(":")[0] for line in messages if line.endswith("; skipped")
     ]
-    assert skipped == [f"{root}/people.csv, {root}/labels.json", f"{root}/bugs.xml"]
+    assert skipped == [f"{root}/bugs.xml", f"{root}/people.csv, {root}/labels.json"]
     (links,) = (line for line in messages if "links skipped" in line)
     assert links.startswith(
         "1 links skipped: 1 to a ticket outside the import; first 1 to 77; "
