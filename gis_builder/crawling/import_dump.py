@@ -31,7 +31,6 @@ from gis_builder.store import (
     Event,
     Issue,
     IssueRef,
-    Kind,
     Page,
     RepoOutcome,
     RepoRow,
@@ -370,11 +369,13 @@ class Trackers:
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""
-        tracker = self._by_name.get(name.lower())
-        if tracker is None:
-            tracker = DumpTracker(name, earlier=self.store.pulls(name))
-            self._by_name[name.lower()] = tracker
-        return tracker
+        key = name.lower()
+        if key not in self._by_name:
+            self._by_name[key] = self._opened(name)
+        return self._by_name[key]
+
+    def _opened(self, name: str) -> DumpTracker:
+        return DumpTracker(name, earlier=self.store.pulls(name))
 
     def follow(self, ref: IssueRef | None) -> tuple[IssueRef | None, bool]:
         """Follow transfers and renames: the present reference, and whether it is a pull request."""
@@ -384,8 +385,9 @@ class Trackers:
             name = ref.repo.lower()
             number = ref.number
             tracker = self._by_name.get(name) or self._by_former_name.get(name)
-            if tracker is None:
-                return self._stored(ref)
+            if tracker is None:  # it may be of an earlier import
+                tracker = self._opened(self.store.full_name(ref.repo))
+                self._by_former_name[name] = tracker
             if tracker.info.private:
                 break
             is_pull = tracker.is_pull.get(number, tracker.earlier.get(number))
@@ -396,10 +398,3 @@ class Trackers:
             else:
                 break
         return None, False
-
-    def _stored(self, ref: IssueRef) -> tuple[IssueRef | None, bool]:
-        """The reference to a repository that only an earlier import had, see `follow`."""
-        home = self.store.full_name(ref.repo)
-        kind = self.store.kind(ref)
-        known = kind in (Kind.ISSUE, Kind.PULL)
-        return IssueRef(home, ref.number) if known else None, kind is Kind.PULL

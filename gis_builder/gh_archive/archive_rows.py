@@ -106,7 +106,7 @@ class Source(NamedTuple):
     event_id: int
 
 
-def row(
+def row_of(
     source: Source, kind: str, record: Issue | Comment | None = None, **values: Any
 ) -> Row:
     """The row of a record, or of other values; the other columns are empty."""

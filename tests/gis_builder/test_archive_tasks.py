@@ -171,23 +171,25 @@ def issue(number, minute, **more):
 
 def shown(number, minute, association="NONE", **more):
     own = issue(number, minute, **more)
-    return r.row(
+    return r.row_of(
         place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association
     )
 
 
 def said(number, minute, author, association):
     own = Comment(minute, author, "NONE", at(minute), f"by {author}")
-    return r.row(place(minute), r.COMMENT, own, number=number, association=association)
+    return r.row_of(
+        place(minute), r.COMMENT, own, number=number, association=association
+    )
 
 
 def done(number, minute, kind="closed", actor="max"):
     values = {"number": number, "id": minute, "created_at": at(minute)}
-    return r.row(place(minute), r.EVENT, action=kind, author=actor, **values)
+    return r.row_of(place(minute), r.EVENT, action=kind, author=actor, **values)
 
 
 def named(minute, name):
-    return r.row(place(minute), r.REPO, name=name)
+    return r.row_of(place(minute), r.REPO, name=name)
 
 
 def repo(rows):
@@ -205,7 +207,7 @@ def test_the_latest_name_of_a_repository_counts():
 
 
 def test_kinds_of_references():
-    found = repo([shown(1, 2), r.row(place(3), r.PULL, number=5)])
+    found = repo([shown(1, 2), r.row_of(place(3), r.PULL, number=5)])
     kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
     assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
     assert found.kind_of(IssueRef("acme/other", 1)) is Kind.UNKNOWN
@@ -213,7 +215,7 @@ def test_kinds_of_references():
 
 
 def test_pushers_and_owners_are_members_without_an_association():
-    member = r.row(place(1), r.MEMBER, name="max")
+    member = r.row_of(place(1), r.MEMBER, name="max")
     given = (("max", None), ("Acme", None), ("eve", None), ("max", "NONE"))
     comments = [said(1, minute, *each) for minute, each in enumerate(given, 2)]
     thread = repo([shown(1, 1), member, *comments]).threads[1]
@@ -278,7 +280,7 @@ def test_a_forged_number_does_not_exhaust_memory():
     forged = repo(
         [
             *(shown(number, 2) for number in range(1, 9)),
-            r.row(place(3), r.PULL, number=9_999_999),
+            r.row_of(place(3), r.PULL, number=9_999_999),
         ]
     )
     tracemalloc.start()
