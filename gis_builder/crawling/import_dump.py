@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gis_builder.crawling.status import (
     first_names,
@@ -99,7 +99,9 @@ def import_dumps(
         )
         rows.append(row)
         for former in tracker.former_rows():
-            if former.name not in trackers:  # it may be that of a new repository
+            if (
+                former.name.lower() not in trackers.by_name
+            ):  # it may be that of a new repository
                 page.repos.append(former)
                 page.renamed.append((former.name, tracker.name))
                 page.outdated.append(former.name)
@@ -274,7 +276,7 @@ class DumpTracker(Struct):
     """The data of one repository that is kept in memory: numbers, without texts."""
 
     name: str  # as its files write it
-    info: RepoFile = field(default_factory=lambda: RepoFile(""))
+    info: RepoFile = RepoFile("")
     earlier: dict[int, bool] = {}  # as `is_pull`, of earlier imports
     is_pull: dict[int, bool] = {}  # by number
     moved: dict[int, IssueRef] = {}  # targets of transfers by number
@@ -321,16 +323,11 @@ class DumpTracker(Struct):
 
     def warnings(self) -> list[str]:
         """What is missing in the dump."""
-        warnings = []
-        if self.incomplete:
-            warnings.append(
-                f"{self.incomplete:,} issues state comments that are missing; save these, too"
-            )
-        if self.orphans:
-            warnings.append(
-                f"{self.orphans:,} comments and events skipped: the dump lacks their issues"
-            )
-        return warnings
+        faults = {
+            "issues state comments that are missing; save these, too": self.incomplete,
+            "comments and events skipped: the dump lacks their issues": self.orphans,
+        }
+        return [f"{count:,} {fault}" for fault, count in faults.items() if count]
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""
@@ -351,7 +348,7 @@ class Trackers:
     def __init__(self, dumps: Sequence[Dump], store: Store) -> None:
         self.dumps = dumps
         self.store = store
-        self._by_name: dict[str, DumpTracker] = {}
+        self.by_name: dict[str, DumpTracker] = {}
         self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
             if dump.info:
@@ -361,18 +358,15 @@ class Trackers:
                 self._by_former_name[former.lower()] = tracker
 
     def __iter__(self) -> Iterator[DumpTracker]:
-        for name in sorted(self._by_name):
-            yield self._by_name[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name.lower() in self._by_name
+        for name in sorted(self.by_name):
+            yield self.by_name[name]
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""
         key = name.lower()
-        if key not in self._by_name:
-            self._by_name[key] = self._opened(name)
-        return self._by_name[key]
+        if key not in self.by_name:
+            self.by_name[key] = self._opened(name)
+        return self.by_name[key]
 
     def _opened(self, name: str) -> DumpTracker:
         return DumpTracker(name, earlier=self.store.pulls(name))
@@ -384,7 +378,7 @@ class Trackers:
                 break
             name = ref.repo.lower()
             number = ref.number
-            tracker = self._by_name.get(name) or self._by_former_name.get(name)
+            tracker = self.by_name.get(name) or self._by_former_name.get(name)
             if tracker is None:  # it may be of an earlier import
                 tracker = self._opened(self.store.full_name(ref.repo))
                 self._by_former_name[name] = tracker

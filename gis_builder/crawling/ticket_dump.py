@@ -64,8 +64,8 @@ def find_trackers(
         if path not in ticket_paths and path != source and _is_export(path)
     ]
     if not tickets:
-        only_of_tickets = options.links or options.columns or options.date_format
-        if source.exists() and only_of_tickets:
+        ignored = options.links or options.columns or options.date_format
+        if ignored and source.exists():
             raise ConfigError(
                 f"{source}: contains no tickets; leave out --links, --columns and --date-format"
             )

@@ -134,10 +134,9 @@ class _ArchiveRun:
     def record(self) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
         job = self._job
-        contents = []
-        for hour, path in self.hours.items():
-            _, _, identity, _ = path.name.split(".")
-            contents.append([hour, identity])
+        contents = [
+            [hour, path.name.split(".")[2]] for hour, path in self.hours.items()
+        ]
         return job.settings.model_dump(mode="json") | {
             "hours": f"{job.hours[0]}..{job.hours[-1]}",
             "hours_sha256": digest_of(contents),

@@ -232,12 +232,9 @@ class Exclusions:
 
     def has_repo(self, *names: str) -> bool:
         """Whether a repository with any of these names is excluded."""
-        for name in names:
-            lower = name.lower()
-            owner, _, _ = lower.partition("/")
-            if not self._entries.isdisjoint((lower, f"{owner}/*")):
-                return True
-        return False
+        lower = {name.lower() for name in names}
+        owners = {f"{name.partition('/')[0]}/*" for name in lower}
+        return not self._entries.isdisjoint(lower | owners)
 
     def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
         """Whether an issue is excluded by number or author."""

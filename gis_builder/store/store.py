@@ -214,10 +214,10 @@ class Store(AbstractContextManager["Store"]):
     def _read_kinds(self, repo: str) -> dict[int, Kind]:
         """The kind of each known number of a repository."""
         missing = self._select("SELECT number FROM missing WHERE repo = ?", repo)
-        kinds = {number: Kind.MISSING for (number,) in missing}
-        for number, is_pull in self.pulls(repo).items():
-            kinds[number] = Kind.PULL if is_pull else Kind.ISSUE
-        return kinds
+        pulls = self.pulls(repo).items()
+        return {number: Kind.MISSING for (number,) in missing} | {
+            number: Kind.PULL if is_pull else Kind.ISSUE for number, is_pull in pulls
+        }
 
     def pulls(self, repo: str) -> dict[int, bool]:
         """Whether each stored number of a repository is a pull request."""

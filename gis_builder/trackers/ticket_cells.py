@@ -294,8 +294,8 @@ def cell_text(cell: Any) -> str:
     if isinstance(cell, date):
         return cell.isoformat()
     is_plain = isinstance(cell, str | int | float) and not isinstance(cell, bool)
-    is_nan = is_plain and cell != cell
-    return whole_text(str(cell)) if is_plain and not is_nan else ""
+    is_text = is_plain and cell == cell  # not NaN
+    return whole_text(str(cell)) if is_text else ""
 
 
 def _rich_text(tree: Any) -> Iterator[str]:

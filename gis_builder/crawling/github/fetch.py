@@ -275,12 +275,11 @@ def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> N
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
     repo = row.full_name
-    if _stored_sample(crawl.store, repo, seed) is None:
-        # Store the highest number, so that an update does not change the order.
-        task = CrawlTask(repo, "pool", str(seed), state={"max_number": row.max_number})
-        crawl.save(repo, Page(tasks=[task]))
-    fetcher = Fetcher(crawl, with_thread=False)
     remaining = sample_order(crawl.store, row, seed)
+    # Stored, so that an update does not change the order.
+    task = CrawlTask(repo, "pool", str(seed), state={"max_number": len(remaining)})
+    crawl.save(repo, Page(tasks=[task]))
+    fetcher = Fetcher(crawl, with_thread=False)
     missing = count
     while missing and remaining:
         stored = ((n, crawl.store.kind(IssueRef(repo, n))) for n in remaining)
@@ -302,14 +301,11 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    stored = _stored_sample(store, row.full_name, seed)
-    max_number = stored.state["max_number"] if stored else row.max_number
+    max_number = row.max_number
+    for task in store.tasks(row.full_name, "pool"):
+        if task.key == str(seed):
+            max_number = task.state["max_number"]
     return number_order(max_number, row.full_name, seed)
-
-
-def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
-    tasks = store.tasks(repo, "pool")
-    return next((task for task in tasks if task.key == str(seed)), None)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
