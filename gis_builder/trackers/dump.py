@@ -63,7 +63,7 @@ class MissingObject(Node):
     to: Reference | None = None
 
 
-class RepoFile(Node):
+class RepoFile(Node, frozen=True):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
     full_name: RepoName

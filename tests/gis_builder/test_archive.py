@@ -50,16 +50,14 @@ def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
     gis_builder.import_tracker(tmp_path / "dump", work)
     gis_builder.detect(work)
     other = gis_builder.pair(work, tmp_path / "gis")
-    mine = {
-        (row["url1"], row["url2"]): row
-        for row in built.pairs.rows.to_dicts()
-        if row["label"]
-    }
-    theirs = {
-        (row["url1"], row["url2"]): row
-        for row in other.pairs.rows.to_dicts()
-        if row["label"]
-    }
+    mine, theirs = (
+        {
+            (row["url1"], row["url2"]): row
+            for row in made.pairs.rows.to_dicts()
+            if row["label"]
+        }
+        for made in (built, other)
+    )
     both = mine.keys() & theirs.keys()
     assert len(both) >= 0.97 * max(len(mine), len(theirs))
     for key in both:
