@@ -197,33 +197,16 @@ def test_links_that_are_not_used_and_remarks_without_a_time(tmp_path):
 
 
 def test_the_archive_of_an_ietf_group(tmp_path, work):
-    issue = {
-        "number": 1,
-        "title": "a",
-        "state": "OPEN",
-        "createdAt": DAYS[0],
-        "author": "ana",
-        "labels": [],
-    }
-    comment = {
-        "author": "bo",
-        "authorAssociation": "MEMBER",
-        "body": "Seen.",
-        "createdAt": DAYS[1],
-    }
-    pull = issue | {
-        "number": 2,
-        "state": "MERGED",
-        "url": "https://github.com/wg/draft/pull/2",
-    }
+    comment = {"author": "bo", "body": "Seen.", "createdAt": DAYS[1]}
+    issue = {"number": 1, "title": "a", "state": "OPEN", "createdAt": DAYS[0]}
+    issue |= {"author": "ana", "labels": []}
+    page = "https://github.com/wg/draft/pull/2"
     archive = {
         "repo": "wg/draft",
         "issues": [issue | {"body": "b", "comments": [comment]}],
-        "pulls": [pull],
+        "pulls": [issue | {"number": 2, "state": "MERGED", "url": page}],
     }
     imported(save(tmp_path, "archive.json", archive), work)
-    assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [
-        ("wg/draft", "ana")
-    ]
-    assert stored(work, "SELECT is_pull FROM issues WHERE number = 2") == [1]
+    found = stored(work, "SELECT repo, author, is_pull FROM issues ORDER BY number")
+    assert found == [("wg/draft", "ana", 0), ("wg/draft", None, 1)]
     assert stored(work, "SELECT body FROM comments") == ["Seen."]
