@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gis_builder.crawling.status import (
     first_names,
@@ -276,7 +276,7 @@ class DumpTracker(Struct):
     """The data of one repository that is kept in memory: numbers, without texts."""
 
     name: str  # as its files write it
-    info: RepoFile = RepoFile("")
+    info: RepoFile = field(default_factory=lambda: RepoFile(""))
     earlier: dict[int, bool] = {}  # as `is_pull`, of earlier imports
     is_pull: dict[int, bool] = {}  # by number
     moved: dict[int, IssueRef] = {}  # targets of transfers by number

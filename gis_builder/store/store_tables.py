@@ -282,8 +282,9 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", values
         )
-    for repo in page.outdated:
-        connection.execute("DELETE FROM warnings WHERE repo = ?", (repo,))
+    connection.executemany(
+        "DELETE FROM warnings WHERE repo = ?", zip(page.outdated, strict=True)
+    )
     connection.executemany(
         "INSERT OR IGNORE INTO warnings VALUES (?, ?)",
         # The name of a file may not be UTF-8.

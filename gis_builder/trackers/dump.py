@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -37,9 +36,9 @@ from gis_builder.trackers.saved import (
     LINES,
     Object,
     is_saved,
+    named_repo,
     parts_of,
     read_saved,
-    repo_of,
     saved_files,
 )
 from pairkit.base.errors import DataError
@@ -63,7 +62,7 @@ class MissingObject(Node):
     to: Reference | None = None
 
 
-class RepoFile(Node, frozen=True):
+class RepoFile(Node):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
     full_name: RepoName
@@ -194,8 +193,7 @@ class SavedDump(Dump):
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        parts = chain.from_iterable(map(self._read, self._files))
-        return any(kind == "events" for _, kind, _ in parts)
+        return next(self.events(), None) is not None
 
     @property
     def passed_over(self) -> Sequence[Path]:
@@ -227,16 +225,9 @@ class SavedDump(Dump):
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         for path in self._files:
-            rows = (
-                (row, value) for row, kind, value in self._read(path) if kind == stem
-            )
+            saved = read_saved(path, self.fallback, self.broken)
+            rows = ((row, value) for row, kind, value in saved if kind == stem)
             yield from self._checked(path, rows, check)
-
-    def _read(self, path: Path) -> Iterator[tuple[int, str, Object]]:
-        try:
-            yield from read_saved(path, self.fallback, self.broken)
-        except DataError as error:
-            self.broken(error)
 
 
 def find_dumps(
@@ -281,8 +272,7 @@ def closing_events(issue: Issue) -> tuple[Event, ...]:
     when = issue.closed_at
     if issue.state != "closed" or not when:
         return ()
-    reason = issue.state_reason
-    return (Event("closed", issue.closed_by, when, state_reason=reason),)
+    return (Event("closed", issue.closed_by, when, state_reason=issue.state_reason),)
 
 
 def _read_repo_file(folder: Path) -> RepoFile | None:
@@ -349,7 +339,7 @@ def _normalised(value: Object) -> Object:
 
 def _check_issue(value: Object) -> Row[Issue]:
     item = convert(value, rest_records.IssueObject)
-    repo = repo_of(value) or ""
+    repo = named_repo(value) or ""
     return Row(repo, item.number, rest_records.issue_record("", item))
 
 

@@ -168,7 +168,7 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_gh_issue(item, home) for item in items)
     if _is_gh_issue(value):
-        return _gh_issue(value, repo_of(value) or repo)
+        return _gh_issue(value, named_repo(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     if _is_issue(value, repo):
@@ -190,7 +190,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
     """Whether an object is a REST issue: it names its repository, or is in a file of issues of `repo`."""
     if not value.keys() >= {"number", "title"}:
         return False
-    if repo_of(value):
+    if named_repo(value):
         return True
     # The address of a milestone is not that of an issue.
     has_address = "url" in value or "html_url" in value
@@ -199,7 +199,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup and others nest in it."""
-    repo = repo_of(value) or repo
+    repo = named_repo(value) or repo
     yield "issues", {"repository_url": _home(repo)} | value
     yield from _embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
@@ -272,7 +272,7 @@ def _timeline_event(node: Object, repo: str | None) -> Object:
     event["state_reason"] = _lower(node.get("stateReason"))
     original = node.get("canonical")
     if isinstance(original, dict):
-        event["canonical"] = f"{repo_of(original) or repo}#{original.get('number')}"
+        event["canonical"] = f"{named_repo(original) or repo}#{original.get('number')}"
     return event
 
 
@@ -300,7 +300,7 @@ def _account(author: Any) -> Object | None:
     return {"login": author["login"], "type": kind}
 
 
-def repo_of(value: Object) -> str | None:
+def named_repo(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
     if isinstance(home, dict) and isinstance(home.get("nameWithOwner"), str):
@@ -321,7 +321,7 @@ def _url(issue: Any, repo: str | None) -> str | None:
     """The address of an issue; None without its number."""
     if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
-    return f"{_home(repo_of(issue) or repo)}/issues/{issue['number']}"
+    return f"{_home(named_repo(issue) or repo)}/issues/{issue['number']}"
 
 
 def _text(value: Any) -> str:

@@ -98,13 +98,12 @@ def find_tokens(
     secrets = secrets or _from_gh(api_url)
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HELP}")
-    tokens = []
-    for number, secret in enumerate(secrets, 1):
-        name = "the token"
-        if len(secrets) > 1:
-            name = f"token {number} of {len(secrets)}"
-        tokens.append(Token(secret, api_url, name))
-    return tuple(tokens)
+    if len(secrets) == 1:
+        return (Token(secrets[0], api_url),)
+    return tuple(
+        Token(secret, api_url, f"token {number} of {len(secrets)}")
+        for number, secret in enumerate(secrets, 1)
+    )
 
 
 def _split(texts: Iterable[str]) -> list[str]:
