@@ -128,10 +128,7 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
 
 
 def _fetch_threads(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    settings: BuildSettings,
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings
 ) -> list[str]:
     """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)

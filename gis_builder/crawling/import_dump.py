@@ -18,11 +18,7 @@ from typing import TypeVar
 import polars as pl
 from msgspec import Struct, field
 
-from gis_builder.crawling.status import (
-    first_names,
-    outcome_lines,
-    without_issues,
-)
+from gis_builder.crawling.status import first_names, outcome_lines, without_issues
 from gis_builder.crawling.ticket_dump import TicketDump
 from gis_builder.crawling.ticket_index import SkippedLink
 from gis_builder.store import (
@@ -365,11 +361,8 @@ class Trackers:
         """Get or create the tracker with this name."""
         key = name.lower()
         if key not in self.by_name:
-            self.by_name[key] = self._opened(name)
+            self.by_name[key] = DumpTracker(name, earlier=self.store.pulls(name))
         return self.by_name[key]
-
-    def _opened(self, name: str) -> DumpTracker:
-        return DumpTracker(name, earlier=self.store.pulls(name))
 
     def follow(self, ref: IssueRef | None) -> tuple[IssueRef | None, bool]:
         """Follow transfers and renames: the present reference, and whether it is a pull request."""
@@ -380,15 +373,13 @@ class Trackers:
             number = ref.number
             tracker = self.by_name.get(name) or self._by_former_name.get(name)
             if tracker is None:  # it may be of an earlier import
-                tracker = self._opened(self.store.full_name(ref.repo))
+                home = self.store.full_name(ref.repo)
+                tracker = DumpTracker(home, earlier=self.store.pulls(home))
                 self._by_former_name[name] = tracker
             if tracker.info.private:
                 break
+            ref = tracker.moved.get(number)
             is_pull = tracker.is_pull.get(number, tracker.earlier.get(number))
-            if number in tracker.moved:
-                ref = tracker.moved[number]
-            elif is_pull or (is_pull is False and tracker.has_issues):
+            if not ref and (is_pull or (is_pull is False and tracker.has_issues)):
                 return IssueRef(tracker.name, number), is_pull
-            else:
-                break
         return None, False

@@ -38,10 +38,7 @@ _GITLAB_PAGE = re.compile(
 
 
 def find_trackers(
-    source: Path,
-    options: ImportOptions,
-    known: Tickets,
-    broken: BrokenRows,
+    source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows
 ) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
     paths = sorted(path for path in source.rglob("*") if not path.is_dir())
@@ -61,7 +58,9 @@ def find_trackers(
     others = [
         path
         for path in exports
-        if path not in ticket_paths and path != source and _is_export(path)
+        if path not in ticket_paths
+        and path != source
+        and (file_kind(path) or path.suffix.lower() in UNREADABLE)
     ]
     if not tickets:
         ignored = options.links or options.columns or options.date_format
@@ -79,15 +78,8 @@ def find_trackers(
     return [dump]
 
 
-def _is_export(path: Path) -> bool:
-    return file_kind(path) != "" or path.suffix.lower() in UNREADABLE
-
-
 def _ticket_files(
-    source: Path,
-    paths: Iterable[Path],
-    options: ImportOptions,
-    broken: BrokenRows,
+    source: Path, paths: Iterable[Path], options: ImportOptions, broken: BrokenRows
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
     is_table = file_kind(source) in TABLES or options.links or options.columns

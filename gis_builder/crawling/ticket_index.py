@@ -429,8 +429,7 @@ def host_of(url: str) -> str:
 
 
 def _assign_numbers(
-    tickets: Mapping[str, NewTicket],
-    known: Mapping[str, TicketRow],
+    tickets: Mapping[str, NewTicket], known: Mapping[str, TicketRow]
 ) -> dict[str, int]:
     """Assign a number to each id, in order of creation."""
     numbers = {id_: known[id_].number for id_ in tickets if id_ in known}

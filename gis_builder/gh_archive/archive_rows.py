@@ -168,10 +168,7 @@ def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
 
 
 def sort_month(
-    hours: Sequence[Path],
-    first: int,
-    last: int,
-    buckets: int,
+    hours: Sequence[Path], first: int, last: int, buckets: int
 ) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)

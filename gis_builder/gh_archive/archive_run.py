@@ -81,12 +81,7 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
 
 
 def build_archive(
-    job: Job,
-    out: Path,
-    runner: Runner,
-    show: RunDisplay,
-    *,
-    fresh: bool,
+    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool
 ) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
@@ -282,9 +277,7 @@ class _ArchiveRun:
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
-        self,
-        judged: Sequence[Path],
-        combined: CombinedBuckets,
+        self, judged: Sequence[Path], combined: CombinedBuckets
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at

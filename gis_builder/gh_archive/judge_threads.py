@@ -332,10 +332,7 @@ class _Judge:
         )
 
     def _texts(
-        self,
-        repo: RepoThreads,
-        clusters: Sequence[DuplicateCluster],
-        duplicates: int,
+        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
     ) -> RenderedTexts:
         """Render the issues of clusters, and a sample of others for negatives."""
         settings = self._settings

@@ -105,11 +105,7 @@ class Issue:
 
 
 def pull_request(
-    ref: IssueRef,
-    title: str,
-    state: str,
-    created_at: str,
-    updated_at: str,
+    ref: IssueRef, title: str, state: str, created_at: str, updated_at: str
 ) -> Issue:
     """What is kept of a pull request, because only issues are in the dataset."""
     return Issue(

@@ -178,10 +178,7 @@ def cells_of(row: SourceRow, columns: Columns, *, are_links: bool = False) -> Ce
 
 
 def _missing_columns(
-    missing: Sequence[str],
-    names: Iterable[str],
-    columns: Columns,
-    flag: str,
+    missing: Sequence[str], names: Iterable[str], columns: Columns, flag: str
 ) -> str:
     """Which roles have no column, and what to do."""
     fault = f"no column for {', '.join(missing)}"
@@ -211,8 +208,7 @@ def cells_by_role(
 
 @lru_cache(100)
 def roles_of(
-    names: tuple[str, ...],
-    columns: tuple[tuple[str, str], ...] = (),
+    names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, list[int]]:
     """The indices of each role's columns; `columns` maps roles to names."""
     mapping = dict(columns)

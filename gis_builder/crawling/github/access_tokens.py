@@ -33,10 +33,7 @@ class Token(AuthBase):
     __slots__ = ("_address", "_last", "_secret", "name")  # not shown by `vars`
 
     def __init__(
-        self,
-        secret: str | Callable[[], str],
-        api_url: str,
-        name: str = "the token",
+        self, secret: str | Callable[[], str], api_url: str, name: str = "the token"
     ) -> None:
         self._secret = secret
         self._last = secret if isinstance(secret, str) else ""

@@ -328,10 +328,7 @@ class Exchange:
         self._session.close()
 
     def _answer(
-        self,
-        answer: Future[QueryAnswer],
-        session: requests.Session,
-        body: bytes,
+        self, answer: Future[QueryAnswer], session: requests.Session, body: bytes
     ) -> None:
         try:
             answer.set_result(self._send(session, body))

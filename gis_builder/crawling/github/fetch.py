@@ -178,10 +178,7 @@ class Fetcher:
         return failed
 
     def _skip_hopeless(
-        self,
-        page: Page,
-        failures: Counter[IssueRef],
-        failed: Mapping[IssueRef, str],
+        self, page: Page, failures: Counter[IssueRef], failed: Mapping[IssueRef, str]
     ) -> list[IssueRef]:
         """Skip issues that failed too often, so that a bad issue doesn't stop its repository; returns the others."""
         failures.update(failed.keys())

@@ -93,10 +93,7 @@ def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[R
 
 
 def _checked_row(
-    crawl: Crawl,
-    name: str,
-    node: RepositoryNode | None,
-    error: GraphQLError | None,
+    crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None
 ) -> RepoRow:
     if node is None:
         return _row_of_error(name, error)
