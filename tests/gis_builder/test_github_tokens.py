@@ -271,13 +271,11 @@ def test_proxies_and_netrc_are_ignored_for_this_machine(hostile, tmp_path, monke
     netrc.write_text("machine 127.0.0.1 login me password wrong\n")
     monkeypatch.setenv("NETRC", str(netrc))
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    settings = CrawlSettings(api_url=f"{hostile}/401")
+    show = RunDisplay(progress=False)
+    crawl = Crawl(settings, Token(SECRET, hostile), None, threading.Event(), show)
     with raises(AuthError):
-        settings = CrawlSettings(api_url=f"{hostile}/401")
-        token = Token(SECRET, hostile)
-        Crawl(
-            settings, token, None, threading.Event(), RunDisplay(progress=False)
-        ).send(VIEWER)
-    (token,) = HEARD
-    assert token == f"Bearer {SECRET}"
+        crawl.send(VIEWER)
+    assert [f"Bearer {SECRET}"] == HEARD

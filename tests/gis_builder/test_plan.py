@@ -143,9 +143,7 @@ def look_up(*answers, **changes):
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
-@parametrize(
-    "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
-)
+@parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]])
 def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
     assert (row.outcome, row.detail, row.max_number) == ("ok", "", 7)
@@ -165,7 +163,6 @@ def test_a_private_repository_that_is_wanted(answers):
             "the disk is full.*run the same command",
         ),
     ],
-    ids=["private", "not for this token", "missing", "failed for good"],
 )
 def test_refused_look_ups(answers, error, detail):
     with raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):

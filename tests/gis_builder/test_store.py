@@ -104,9 +104,7 @@ def test_lists_of_repositories(tmp_path):
     assert read_repos("ann_acme/tools") == ["ann_acme/tools"]  # of a managed user
     many = [f"o/n{number}" for number in range(999)]  # longer than any path
     assert read_repos(",".join(many)) == many
-    papers = read_repos(SAMPLE.parent / "repos.txt")
-    assert len(papers) == 55
-    assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
+    assert len(read_repos(SAMPLE.parent / "repos.txt")) == 55
 
 
 @parametrize(
