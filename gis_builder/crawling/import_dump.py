@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -89,15 +89,12 @@ def import_dumps(
     rows = []
     for tracker in trackers:
         _finish(tracker, trackers)
-        row = tracker.row()
-        say(
-            f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
-        )
-        rows.append(row)
+        issues = tracker.row().issue_count
+        say(f"{tracker.name}: {issues:,} issues, {tracker.comments:,} comments")
+        rows.append(tracker.row(tracker.earlier))
         for former in tracker.former_rows():
-            if (
-                former.name.lower() not in trackers.by_name
-            ):  # it may be that of a new repository
+            # It may be the name of a new repository.
+            if former.name.lower() not in trackers.by_name:
                 page.repos.append(former)
                 page.renamed.append((former.name, tracker.name))
                 page.outdated.append(former.name)
@@ -299,12 +296,12 @@ class DumpTracker(Struct):
             self.newest_at = max(self.newest_at, issue.created_at)
             self.as_of = max(self.as_of, issue.updated_at)
 
-    def row(self) -> RepoRow:
-        """The repository's row, with the fields that a crawl would store."""
+    def row(self, earlier: Mapping[int, bool] = {}) -> RepoRow:
+        """The repository's row, with the fields that a crawl would store, also of earlier issues."""
         if self.info.private:
             detail = "private according to its repo.json"
             return RepoRow(self.name, RepoOutcome.PRIVATE, detail=detail)
-        known = self.earlier | self.is_pull
+        known = {**earlier, **self.is_pull}
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
@@ -330,7 +327,7 @@ class DumpTracker(Struct):
         if self.info.private:
             return []
         row = replace(
-            self.row(),
+            self.row(self.earlier),
             outcome=RepoOutcome.RENAMED,
             detail=f"now {self.name}",
             listed=False,

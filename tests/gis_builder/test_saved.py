@@ -180,6 +180,9 @@ def test_a_mark_may_name_an_issue_of_an_earlier_import(tmp_path, work):
     found = [outcome for outcome, *_ in verdicts(work).values()]
     assert found == ["uncertain", "duplicate", "uncertain"]
     assert stored(work, "SELECT issue_count FROM repos") == [3]
+    write_tracker(tmp_path / "5", ROCKET, issues=[])
+    with data_error("contains no issue"):
+        imported(tmp_path / "5", work)
 
 
 def test_closings_are_implied_without_events(tmp_path, work, capsys):
