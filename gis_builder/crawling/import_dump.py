@@ -238,17 +238,17 @@ def _finish(tracker: DumpTracker, trackers: Trackers) -> None:
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
     issue = thread.issue
     events = sorted(thread.events, key=lambda event: event.created_at)
-    canonical, is_pull = trackers.follow(_canonical(issue, events))
+    original = trackers.follow(_canonical(issue, events))
     resolved = []
     for event in events:
+        found = trackers.follow(None)
         if event.kind != "closed":
-            target, target_is_pull = trackers.follow(event.target)
-            event = replace(event, target=target, target_is_pull=target_is_pull)
+            found = trackers.follow(event.target)
         elif event.state_reason == "duplicate":
-            event = replace(event, target=canonical, target_is_pull=is_pull)
-        else:
-            event = replace(event, target=None, target_is_pull=False)
-        resolved.append(event)
+            found = original
+        target, is_pull = found
+        resolved.append(replace(event, target=target, target_is_pull=is_pull))
+    canonical, is_pull = original
     if not is_pull:
         issue = replace(issue, duplicate_of=canonical)
     return Thread(with_closer(issue, events), thread.comments, tuple(resolved))

@@ -51,9 +51,9 @@ def find_trackers(
     if options.links:
         links = options.links.resolve()
         exports = [path for path in paths if path == source or path.resolve() != links]
-    tickets: tuple[TicketFile, ...] = ()
-    if source.is_file() or not any(map(is_tracker_file, paths)):
-        tickets = tuple(_ticket_files(source, exports, options, broken))
+    has_dumps = source.is_dir() and any(map(is_tracker_file, paths))
+    candidates = [] if has_dumps else exports
+    tickets = tuple(_ticket_files(source, candidates, options, broken))
     ticket_paths = frozenset(file.path for file in tickets)
     others = [
         path
@@ -82,11 +82,13 @@ def _ticket_files(
     source: Path, paths: Iterable[Path], options: ImportOptions, broken: BrokenRows
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
-    is_table = file_kind(source) in TABLES or options.links or options.columns
+    is_table = source.is_file() and (
+        file_kind(source) in TABLES or options.links or options.columns
+    )
     for path in filter(file_kind, paths):
         file = TicketFile(path, options.columns, broken, options.date_format)
         try:
-            if (is_table and source.is_file()) or file.contains_tickets():
+            if is_table or file.contains_tickets():
                 yield file
         except DataError as error:
             broken(error)

@@ -274,8 +274,9 @@ class TicketIndex:
                 f"{len(self.skipped):,} links skipped: {counted}; first {shown}; {skipped}"
             )
         if self._repeated:
-            times = "occur more than once; the last occurrence counts"
-            notes.append(f"{len(self._repeated):,} tickets {times}")
+            notes.append(
+                f"{len(self._repeated):,} tickets occur more than once; the last occurrence counts"
+            )
         return notes
 
     def add(self, ticket: Ticket, repo: str, place: Place) -> None:

@@ -142,8 +142,9 @@ def parse_time(
         with suppress(ValueError, OverflowError):
             moment = _parse_time(text, day_first)
     if moment is None:
-        known = "expected 2024-01-31 23:59, or give --date-format"
-        raise Malformed(f"unknown time {one_line(text, 60)!r}; {known}")
+        raise Malformed(
+            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format"
+        )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -166,7 +166,7 @@ class Store(AbstractContextManager["Store"]):
     def rows_of(self, names: Iterable[str]) -> list[RepoRow]:
         """The rows of requested names in their order, without those never looked up."""
         rows = {row.name.lower(): row for row in self.repos()}
-        return [rows[name.lower()] for name in names if name.lower() in rows]
+        return [rows[name] for name in map(str.lower, names) if name in rows]
 
     def stored_threads(
         self, repo: str, *, only_complete: bool = True
@@ -221,8 +221,9 @@ class Store(AbstractContextManager["Store"]):
 
     def pulls(self, repo: str) -> dict[int, bool]:
         """Whether each stored number of a repository is a pull request."""
-        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
-        rows = self._select(stored, self.full_name(repo))
+        rows = self._select(
+            "SELECT number, is_pull FROM issues WHERE repo = ?", self.full_name(repo)
+        )
         return {number: bool(is_pull) for number, is_pull in rows}
 
     def usage(self) -> dict[str, Usage]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
@@ -116,7 +116,7 @@ Check = Callable[[Object], Row[R]]  # validates an object
 class Dump:
     """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
-    why_unread: ClassVar[str] = "not read beside folders of issues.jsonl"
+    why_unread = "not read beside folders of issues.jsonl"
     folder: Path
     info: RepoFile | None  # repo.json
     fallback: str | None  # repository of lines that name none
@@ -243,15 +243,15 @@ def find_dumps(
             path=root,
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
-    if not folders and saved_files(root):
+    if not folders:
+        if not saved_files(root):
+            raise DataError(
+                "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
+                path=root,
+            )
         tables = [path for path in others if format_of(path) != ".json"]
         return [SavedDump(root, None, repo, broken, others=tables)]
-    if not folders:
-        raise DataError(
-            "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
-            path=root,
-        )
-    dumps: list[Dump] = []
+    dumps = []
     beside = [
         path
         for path in others

@@ -384,10 +384,12 @@ class TicketFile:
         _, first = next(_rows(self.path, lambda _: None), (0, None))
         item = next(iter(objects_in(first)), None)
         stem, _, _ = self.path.name.lower().partition(".")
-        if is_known(first) or is_known(item) or _OTHER_FILES.fullmatch(stem):
+        # Such as GitHub's milestones.
+        is_of_github = "/repos/" in str(dict_or_empty(item).get("url"))
+        if is_of_github or any(map(is_known, (first, item))):
             return False
-        if isinstance(item, dict) and "/repos/" in str(item.get("url")):
-            return False  # such as GitHub's milestones
+        if _OTHER_FILES.fullmatch(stem):
+            return False
         try:
             return bool(cells_of(source_row(item), self.columns))
         except Malformed:

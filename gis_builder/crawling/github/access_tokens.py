@@ -59,9 +59,8 @@ class Token(AuthBase):
 
     def mask_bytes(self, body: bytes) -> bytes:
         """See `mask`."""
-        if not self._is_secret:
-            return body
-        return body.replace(self._last.encode(), _MASK.encode())
+        secret = self._last.encode()
+        return body.replace(secret, _MASK.encode()) if self._is_secret else body
 
     @property
     def _is_secret(self) -> bool:

@@ -87,11 +87,13 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> None:
         """Fetch a sample of each repository's issues; the seed determines it."""
-
-        def draw(crawl: Crawl, row: RepoRow) -> None:
-            fetch_negative_sample(crawl, row, counts[row.full_name], seed)
-
-        self._for_each(counts, "pool", draw)
+        self._for_each(
+            counts,
+            "pool",
+            lambda crawl, row: fetch_negative_sample(
+                crawl, row, counts[row.full_name], seed
+            ),
+        )
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()

@@ -298,11 +298,9 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    max_number = row.max_number
-    for task in store.tasks(row.full_name, "pool"):
-        if task.key == str(seed):
-            max_number = task.state["max_number"]
-    return number_order(max_number, row.full_name, seed)
+    repo = row.full_name
+    stored = {task.key: task.state["max_number"] for task in store.tasks(repo, "pool")}
+    return number_order(stored.get(str(seed), row.max_number), repo, seed)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
