@@ -134,10 +134,8 @@ def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
         rows = pl.DataFrame(skipped, schema=SkippedLink._fields, orient="row")
         write_bytes(path, rows.write_csv().encode())
     notes = dump.index.notes(f"list: {path}")
-    for file in dump.files:
-        if file.lacks_body():
-            notes.append(f"{file.path}: {_NO_BODY}")
-    return notes
+    bare = [f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()]
+    return notes + bare
 
 
 def _read_issues(trackers: Trackers) -> None:

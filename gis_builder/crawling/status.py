@@ -225,8 +225,9 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
         if len(names) > _MAX_NAMED:
-            count = f"{len(names)} repositories"
-            lines.append(f"{count} {outcome}{reason}: {first_names(names)}")
+            lines.append(
+                f"{len(names)} repositories {outcome}{reason}: {first_names(names)}"
+            )
         else:
             lines += [f"{name}: {outcome}{reason}" for name in names]
     return lines

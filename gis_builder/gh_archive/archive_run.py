@@ -222,9 +222,8 @@ class _ArchiveRun:
 
     def _buckets(self, size: int) -> int:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
-        names = [path.name for path in self._work.glob("rows-*")]
-        known = sorted(int(name.removeprefix("rows-")) for name in names)
-        for count in known:
+        folders = self._work.glob("rows-*")
+        for count in sorted(int(path.name.removeprefix("rows-")) for path in folders):
             if size <= 2 * _BUCKET_BYTES * count:
                 return count
         return _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS)
