@@ -149,7 +149,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     events.write_text(whole + "{\n")
     with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
-    assert [path.name for path in work.iterdir()] == ["lock"]
+    assert not [*work.glob("store.*")]
     for use in (gis_builder.status, gis_builder.detect):
         with config_error("no such store; run `gis import`"):
             use(work)
@@ -169,7 +169,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
 
 
 def test_a_mark_may_name_an_issue_of_an_earlier_import(tmp_path, work):
-    for number, target in ((1, "o/r#2"), (3, f"{ROCKET}#1"), (4, f"{ROCKET}#9")):
+    for number, target in ((1, "o/r#2"), (3, f"{ROCKET}#1")):
         events = [
             event(ROCKET, number, kind, 5, canonical=target, state_reason="duplicate")
             for kind in ("marked_as_duplicate", "closed")
@@ -178,8 +178,8 @@ def test_a_mark_may_name_an_issue_of_an_earlier_import(tmp_path, work):
         write_tracker(tmp_path / str(number), ROCKET, issues=rows, events=events)
         imported(tmp_path / str(number), work)
     found = [outcome for outcome, *_ in verdicts(work).values()]
-    assert found == ["uncertain", "duplicate", "uncertain"]
-    assert stored(work, "SELECT issue_count FROM repos") == [3]
+    assert found == ["uncertain", "duplicate"]
+    assert stored(work, "SELECT issue_count FROM repos") == [2]
     write_tracker(tmp_path / "5", ROCKET, issues=[])
     with data_error("contains no issue"):
         imported(tmp_path / "5", work)
@@ -190,7 +190,7 @@ def test_closings_are_implied_without_events(tmp_path, work, capsys):
     write_tracker(
         tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")]
     )
-    (tmp_path / "dump" / "more.json").write_text(json.dumps(rows))
+    (tmp_path / "dump" / "more.json").touch()
     ((_, message),) = imported(tmp_path / "dump", work, progress=True).status.warnings
     assert message.startswith("1 comments and events skipped")
     assert "/more.json: not read beside" in capsys.readouterr().err
