@@ -89,7 +89,14 @@ def crawl(
         names = _fetch_threads(github, store, repos, settings)
     if update:
         github.update(names)
-    _complete(github, store, names, settings, show)
+    homes = sorted({store.full_name(name) for name in names})
+    positives = _fetch_dependencies(github, store, homes, settings, show)
+    sizes = {}
+    for repo in homes:
+        sweeps = store.tasks(repo, "sweep")
+        if not any(task.done for task in sweeps):  # else it has every issue already
+            sizes[repo] = negative_sample_size(positives[repo], settings.pool)
+    github.fetch_negative_sample(sizes, settings.seed)
     return store.rows_of(repos)
 
 
@@ -121,10 +128,7 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
 
 
 def _fetch_threads(
-    github: GitHub,
-    store: Store,
-    repos: Sequence[str],
-    settings: BuildSettings,
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings
 ) -> list[str]:
     """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)
@@ -179,24 +183,6 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
     raise ConfigError(f"{problem}; check the names and the permissions of the token")
 
 
-def _complete(
-    github: GitHub,
-    store: Store,
-    names: Sequence[str],
-    settings: BuildSettings,
-    show: RunDisplay,
-) -> None:
-    """Fetch the issues that verdicts depend on, mainly canonical issues, and issues for negatives."""
-    repos = sorted({store.full_name(name) for name in names})
-    positives = _fetch_dependencies(github, store, repos, settings, show)
-    sizes = {}
-    for repo in repos:
-        sweeps = store.tasks(repo, "sweep")
-        if not any(task.done for task in sweeps):  # else it has every issue already
-            sizes[repo] = negative_sample_size(positives[repo], settings.pool)
-    github.fetch_negative_sample(sizes, settings.seed)
-
-
 def _fetch_dependencies(
     github: GitHub,
     store: Store,
@@ -204,7 +190,7 @@ def _fetch_dependencies(
     settings: BuildSettings,
     show: RunDisplay,
 ) -> Counter[str]:
-    """Fetch the issues that verdicts depend on until there are no more; count duplicates by repository."""
+    """Fetch the issues that verdicts depend on, mainly canonical ones; count duplicates by repository."""
     detector = Detector(store, settings.detect)
     positives: Counter[str] = Counter()
     fetched: set[IssueRef] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -18,11 +18,7 @@ from typing import TypeVar
 import polars as pl
 from msgspec import Struct, field
 
-from gis_builder.crawling.status import (
-    first_names,
-    outcome_lines,
-    without_issues,
-)
+from gis_builder.crawling.status import first_names, outcome_lines, without_issues
 from gis_builder.crawling.ticket_dump import TicketDump
 from gis_builder.crawling.ticket_index import SkippedLink
 from gis_builder.store import (
@@ -84,22 +80,21 @@ def import_dumps(
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     for line in passed_over(dumps):
         say(f"{line}; skipped")
-    trackers = Trackers(dumps)
-    _read_issues(dumps, trackers, store)
+    trackers = Trackers(dumps, store)
+    _read_issues(trackers)
     _check_found(folder, trackers, broken.notes)
-    _read_missing(dumps, trackers, store)
-    _read_threads(dumps, trackers, store)
+    _read_missing(trackers)
+    _read_threads(trackers)
     page = Page(warnings=[("", note) for note in broken.notes])
     rows = []
     for tracker in trackers:
-        _finish(tracker, trackers, store)
-        row = tracker.row()
-        say(
-            f"{tracker.name}: {row.issue_count:,} issues, {tracker.comments:,} comments"
-        )
-        rows.append(row)
+        _finish(tracker, trackers)
+        issues = tracker.row().issue_count
+        say(f"{tracker.name}: {issues:,} issues, {tracker.comments:,} comments")
+        rows.append(tracker.row(tracker.earlier))
         for former in tracker.former_rows():
-            if former.name not in trackers:  # it may be that of a new repository
+            # It may be the name of a new repository.
+            if former.name.lower() not in trackers.by_name:
                 page.repos.append(former)
                 page.renamed.append((former.name, tracker.name))
                 page.outdated.append(former.name)
@@ -124,9 +119,10 @@ def import_dumps(
 def passed_over(dumps: Iterable[Dump]) -> list[str]:
     """A line for each reason why files are not read."""
     names: dict[str, list[str]] = {}
-    for path in chain.from_iterable(dump.passed_over for dump in dumps):
-        reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
-        names.setdefault(reason, []).append(one_line(str(path)))
+    for dump in dumps:
+        for path in dump.passed_over:
+            reason = UNREADABLE.get(path.suffix.lower(), dump.why_unread)
+            names.setdefault(reason, []).append(one_line(str(path)))
     return [f"{first_names(files)}: {reason}" for reason, files in names.items()]
 
 
@@ -138,15 +134,13 @@ def _ticket_notes(dump: TicketDump, path: Path) -> list[str]:
         rows = pl.DataFrame(skipped, schema=SkippedLink._fields, orient="row")
         write_bytes(path, rows.write_csv().encode())
     notes = dump.index.notes(f"list: {path}")
-    for file in dump.files:
-        if file.lacks_body():
-            notes.append(f"{file.path}: {_NO_BODY}")
-    return notes
+    bare = [f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()]
+    return notes + bare
 
 
-def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_issues(trackers: Trackers) -> None:
     """Store all issues without comments, and the titles of pull requests."""
-    for dump in dumps:
+    for dump in trackers.dumps:
         # Read before the loop, because this may parse a file of JSON, and only one should be in memory.
         has_events = dump.has_events
         for rows in batched(dump.issues(), _ROWS):
@@ -170,7 +164,7 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                     events = () if has_events else closing_events(issue)
                     page.threads.append(Thread(issue, events=events))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
-            store.save(page)
+            trackers.store.save(page)
 
 
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:
@@ -185,9 +179,9 @@ def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> N
     )
 
 
-def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_missing(trackers: Trackers) -> None:
     page = Page()
-    for row in chain.from_iterable(dump.missing() for dump in dumps):
+    for row in chain.from_iterable(dump.missing() for dump in trackers.dumps):
         tracker = trackers.get(row.repo)
         if row.number in tracker.is_pull or not tracker.has_issues:
             continue
@@ -198,19 +192,21 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
             page.missing[ref] = (Absence.TRANSFERRED, to)
         else:
             page.missing[ref] = (Absence.DELETED, "")
-    store.save(page)
+    trackers.store.save(page)
 
 
-def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_threads(trackers: Trackers) -> None:
     """Store the comments and events of all issues."""
-    all_comments = chain.from_iterable(dump.comments() for dump in dumps)
+    all_comments = chain.from_iterable(dump.comments() for dump in trackers.dumps)
     for comments in batched(all_comments, _ROWS):
-        store.save(Page(comments=list(_stored(comments, trackers))))
-    all_events = chain.from_iterable(dump.events() for dump in dumps)
+        trackers.store.save(Page(comments=list(_stored(comments, trackers))))
+    all_events = chain.from_iterable(dump.events() for dump in trackers.dumps)
     places = count()  # order of the files; `_finish` sorts by time
     for events in batched(all_events, _ROWS):
         stored = _stored(events, trackers)
-        store.save(Page(events=[(ref, next(places), event) for ref, event in stored]))
+        trackers.store.save(
+            Page(events=[(ref, next(places), event) for ref, event in stored])
+        )
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -222,9 +218,9 @@ def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueR
             yield IssueRef(tracker.name, row.number), row.record
 
 
-def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
+def _finish(tracker: DumpTracker, trackers: Trackers) -> None:
     """Sort each thread's events, resolve their targets, and mark the thread as complete."""
-    stored = store.stored_threads(tracker.name, only_complete=False)
+    stored = trackers.store.stored_threads(tracker.name, only_complete=False)
     for threads in batched(map(StoredThread.read, stored), _THREADS):
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         page = Page()
@@ -234,23 +230,23 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
                 tracker.comments += len(thread.comments)
                 tracker.incomplete += len(thread.comments) < tracker.stated[number]
                 page.threads.append(_resolve_thread(thread, trackers))
-        store.save(page)
+        trackers.store.save(page)
 
 
 def _resolve_thread(thread: Thread, trackers: Trackers) -> Thread:
     issue = thread.issue
     events = sorted(thread.events, key=lambda event: event.created_at)
-    canonical, is_pull = trackers.follow(_canonical(issue, events))
+    original = trackers.follow(_canonical(issue, events))
     resolved = []
     for event in events:
+        found = trackers.follow(None)
         if event.kind != "closed":
-            target, target_is_pull = trackers.follow(event.target)
-            event = replace(event, target=target, target_is_pull=target_is_pull)
+            found = trackers.follow(event.target)
         elif event.state_reason == "duplicate":
-            event = replace(event, target=canonical, target_is_pull=is_pull)
-        else:
-            event = replace(event, target=None, target_is_pull=False)
-        resolved.append(event)
+            found = original
+        target, is_pull = found
+        resolved.append(replace(event, target=target, target_is_pull=is_pull))
+    canonical, is_pull = original
     if not is_pull:
         issue = replace(issue, duplicate_of=canonical)
     return Thread(with_closer(issue, events), thread.comments, tuple(resolved))
@@ -272,6 +268,7 @@ class DumpTracker(Struct):
 
     name: str  # as its files write it
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
+    earlier: dict[int, bool] = {}  # as `is_pull`, of earlier imports
     is_pull: dict[int, bool] = {}  # by number
     moved: dict[int, IssueRef] = {}  # targets of transfers by number
     stated: dict[int, int] = {}  # comments by number
@@ -297,17 +294,18 @@ class DumpTracker(Struct):
             self.newest_at = max(self.newest_at, issue.created_at)
             self.as_of = max(self.as_of, issue.updated_at)
 
-    def row(self) -> RepoRow:
-        """The repository's row, with the fields that a crawl would store."""
+    def row(self, earlier: Mapping[int, bool] = {}) -> RepoRow:
+        """The repository's row, with the fields that a crawl would store, also of earlier issues."""
         if self.info.private:
             detail = "private according to its repo.json"
             return RepoRow(self.name, RepoOutcome.PRIVATE, detail=detail)
+        known = {**earlier, **self.is_pull}
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
             full_name=self.name,
-            max_number=max(self.is_pull, default=0),
-            issue_count=list(self.is_pull.values()).count(False),
+            max_number=max(known, default=0),
+            issue_count=list(known.values()).count(False),
             created_at=stamp_or_none(self.info.created_at) or "",
             newest_at=self.newest_at,
             as_of=self.as_of,
@@ -316,23 +314,18 @@ class DumpTracker(Struct):
 
     def warnings(self) -> list[str]:
         """What is missing in the dump."""
-        warnings = []
-        if self.incomplete:
-            warnings.append(
-                f"{self.incomplete:,} issues state comments that are missing; save these, too"
-            )
-        if self.orphans:
-            warnings.append(
-                f"{self.orphans:,} comments and events skipped: the dump lacks their issues"
-            )
-        return warnings
+        faults = {
+            "issues state comments that are missing; save these, too": self.incomplete,
+            "comments and events skipped: the dump lacks their issues": self.orphans,
+        }
+        return [f"{count:,} {fault}" for fault, count in faults.items() if count]
 
     def former_rows(self) -> list[RepoRow]:
         """A row for each former name, so that references by that name are resolved."""
         if self.info.private:
             return []
         row = replace(
-            self.row(),
+            self.row(self.earlier),
             outcome=RepoOutcome.RENAMED,
             detail=f"now {self.name}",
             listed=False,
@@ -343,8 +336,10 @@ class DumpTracker(Struct):
 class Trackers:
     """All trackers of a dump, by present and former name, in any case."""
 
-    def __init__(self, dumps: Iterable[Dump]) -> None:
-        self._by_name: dict[str, DumpTracker] = {}
+    def __init__(self, dumps: Sequence[Dump], store: Store) -> None:
+        self.dumps = dumps
+        self.store = store
+        self.by_name: dict[str, DumpTracker] = {}
         self._by_former_name: dict[str, DumpTracker] = {}
         for dump in dumps:
             if dump.info:
@@ -354,15 +349,15 @@ class Trackers:
                 self._by_former_name[former.lower()] = tracker
 
     def __iter__(self) -> Iterator[DumpTracker]:
-        for name in sorted(self._by_name):
-            yield self._by_name[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name.lower() in self._by_name
+        for name in sorted(self.by_name):
+            yield self.by_name[name]
 
     def get(self, name: str) -> DumpTracker:
         """Get or create the tracker with this name."""
-        return self._by_name.setdefault(name.lower(), DumpTracker(name))
+        key = name.lower()
+        if key not in self.by_name:
+            self.by_name[key] = DumpTracker(name, earlier=self.store.pulls(name))
+        return self.by_name[key]
 
     def follow(self, ref: IssueRef | None) -> tuple[IssueRef | None, bool]:
         """Follow transfers and renames: the present reference, and whether it is a pull request."""
@@ -371,11 +366,15 @@ class Trackers:
                 break
             name = ref.repo.lower()
             number = ref.number
-            tracker = self._by_name.get(name) or self._by_former_name.get(name)
-            if tracker is None or tracker.info.private:
+            tracker = self.by_name.get(name) or self._by_former_name.get(name)
+            if tracker is None:  # it may be of an earlier import
+                home = self.store.full_name(ref.repo)
+                tracker = DumpTracker(home, earlier=self.store.pulls(home))
+                self._by_former_name[name] = tracker
+            if tracker.info.private:
                 break
-            is_pull = tracker.is_pull.get(number)
-            if is_pull or (is_pull is False and tracker.has_issues):
-                return IssueRef(tracker.name, number), is_pull
             ref = tracker.moved.get(number)
+            is_pull = tracker.is_pull.get(number, tracker.earlier.get(number))
+            if not ref and (is_pull or (is_pull is False and tracker.has_issues)):
+                return IssueRef(tracker.name, number), is_pull
         return None, False

@@ -178,12 +178,7 @@ def _information(row: PreviewRow) -> tuple[bool, bool]:
 def _link_rows(index: TicketIndex) -> Iterator[PreviewRow]:
     """The most frequent words beside the ids of links, and how these are read."""
     for (role, words, kind), count in index.words.most_common(_MAX_WORDS):
-        yield {
-            "words": words,
-            "links": f"{count:,}",
-            "column": role,
-            "read as": kind,
-        }
+        yield {"words": words, "links": f"{count:,}", "column": role, "read as": kind}
 
 
 def _ticket_row(row: Row[Issue], index: TicketIndex, site: TicketSite) -> PreviewRow:

@@ -64,18 +64,19 @@ class RepoStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of a repository."""
+        tally = self.tally
         return {
             "repository": self.row.name,
             "outcome": self.row.outcome.value,
             "detail": self.row.detail,
             "stage": self.stage,
-            "issues": self.tally.issues,
+            "issues": tally.issues,
             "issues_expected": self.row.issue_count,
-            "threads": self.tally.threads,
-            "comments": self.tally.comments,
-            "threads_left": self.tally.pending,
-            "threads_to_complete": self.tally.top_ups,
-            "tasks_left": self.tally.left.total(),
+            "threads": tally.threads,
+            "comments": tally.comments,
+            "threads_left": tally.pending,
+            "threads_to_complete": tally.top_ups,
+            "tasks_left": tally.left.total(),
             "points": self.usage.points,
             "requests": self.usage.requests,
         }
@@ -126,11 +127,11 @@ class Status(Printed):
 
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all or these repositories."""
-        distinct = self._distinct(names)
+        tallies = [repo.tally for repo in self._distinct(names)]
         return {
-            "issues": sum(repo.tally.issues for repo in distinct),
-            "threads": sum(repo.tally.threads for repo in distinct),
-            "comments": sum(repo.tally.comments for repo in distinct),
+            "issues": sum(tally.issues for tally in tallies),
+            "threads": sum(tally.threads for tally in tallies),
+            "comments": sum(tally.comments for tally in tallies),
             "points": self.usage.points,
             "requests": self.usage.requests,
             "seconds": round(self.usage.seconds, 3),
@@ -224,8 +225,9 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
         if len(names) > _MAX_NAMED:
-            count = f"{len(names)} repositories"
-            lines.append(f"{count} {outcome}{reason}: {first_names(names)}")
+            lines.append(
+                f"{len(names)} repositories {outcome}{reason}: {first_names(names)}"
+            )
         else:
             lines += [f"{name}: {outcome}{reason}" for name in names]
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from gis_builder.crawling.ticket_index import Place, TicketIndex, host_of
 from gis_builder.store import Comment, Event, Issue, Tickets
 from gis_builder.store.decoding import Malformed
 from gis_builder.trackers.dump import (
+    NO_ISSUES,
     BrokenRows,
     Dump,
     Row,
@@ -37,10 +38,7 @@ _GITLAB_PAGE = re.compile(
 
 
 def find_trackers(
-    source: Path,
-    options: ImportOptions,
-    known: Tickets,
-    broken: BrokenRows,
+    source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows
 ) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
     paths = sorted(path for path in source.rglob("*") if not path.is_dir())
@@ -49,48 +47,48 @@ def find_trackers(
         fault = UNREADABLE.get(format_of(source))
         if fault:
             raise DataError(fault, path=source)
-    files = _files_of_rows(source, paths, options)
-    tickets = tuple(_ticket_files(source, files, options, broken))
-    if not tickets:
-        if source.exists() and (options.links or options.columns):
-            raise ConfigError(
-                f"{source}: contains no tickets; leave out --links and --columns"
-            )
-        return find_dumps(source, options.repo, broken)
-
+    exports = paths
+    if options.links:
+        links = options.links.resolve()
+        exports = [path for path in paths if path == source or path.resolve() != links]
+    has_dumps = source.is_dir() and any(map(is_tracker_file, paths))
+    candidates = [] if has_dumps else exports
+    tickets = tuple(_ticket_files(source, candidates, options, broken))
     ticket_paths = frozenset(file.path for file in tickets)
-    unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
-    others = [path for path in (*files, *unreadable) if path not in ticket_paths]
+    others = [
+        path
+        for path in exports
+        if path not in ticket_paths
+        and path != source
+        and (file_kind(path) or path.suffix.lower() in UNREADABLE)
+    ]
+    if not tickets:
+        ignored = options.links or options.columns or options.date_format
+        if ignored and source.exists():
+            raise ConfigError(
+                f"{source}: contains no tickets; leave out --links, --columns and --date-format"
+            )
+        return find_dumps(source, options.repo, broken, others)
+
+    tables = [path for path in others if file_kind(path) != ".json"]
     common = (source, None, options.repo, broken)
-    dump = TicketDump(*common, tickets, others, options, known)
-    if any(file_kind(path) == ".json" for path in others):
+    dump = TicketDump(*common, tickets, options, known, others=tables)
+    if len(tables) < len(others):
         return [dump, SavedDump(*common, ticket_paths)]
     return [dump]
 
 
-def _files_of_rows(
-    source: Path, paths: Sequence[Path], options: ImportOptions
-) -> list[Path]:
-    """The files that may have tickets: none in a folder of dumps, and not that of the links."""
-    if source.is_dir() and any(map(is_tracker_file, paths)):
-        return []
-    links = options.links.resolve() if options.links else None
-    files = [path for path in paths if file_kind(path)]
-    return [path for path in files if path == source or path.resolve() != links]
-
-
 def _ticket_files(
-    source: Path,
-    paths: Sequence[Path],
-    options: ImportOptions,
-    broken: BrokenRows,
+    source: Path, paths: Iterable[Path], options: ImportOptions, broken: BrokenRows
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
-    is_table = file_kind(source) in TABLES or options.links or options.columns
-    for path in paths:
+    is_table = source.is_file() and (
+        file_kind(source) in TABLES or options.links or options.columns
+    )
+    for path in filter(file_kind, paths):
         file = TicketFile(path, options.columns, broken, options.date_format)
         try:
-            if (is_table and source.is_file()) or file.contains_tickets():
+            if is_table or file.contains_tickets():
                 yield file
         except DataError as error:
             broken(error)
@@ -103,15 +101,10 @@ class TicketDump(Dump):
     The files are read once each for issues, comments and events; only ids and links stay in memory.
     """
 
+    why_unread = NO_ISSUES
     files: tuple[TicketFile, ...]
-    others: Sequence[Path]  # other files of the folder
     options: ImportOptions
     known: Tickets  # of an earlier import
-
-    @property
-    def passed_over(self) -> tuple[Path, ...]:
-        """Tables of the folder without tickets."""
-        return tuple(path for path in self.others if file_kind(path) != ".json")
 
     @property
     def has_events(self) -> bool:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from itertools import chain, count, pairwise, product
+from itertools import count, pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -274,8 +274,9 @@ class TicketIndex:
                 f"{len(self.skipped):,} links skipped: {counted}; first {shown}; {skipped}"
             )
         if self._repeated:
-            times = "occur more than once; the last occurrence counts"
-            notes.append(f"{len(self._repeated):,} tickets {times}")
+            notes.append(
+                f"{len(self._repeated):,} tickets occur more than once; the last occurrence counts"
+            )
         return notes
 
     def add(self, ticket: Ticket, repo: str, place: Place) -> None:
@@ -404,9 +405,8 @@ class TicketIndex:
     def _forms(self) -> dict[tuple[str, str], IssueRef | SkipReason]:
         """Tickets by repository (or "") and id, form of id or page, or number; a reason if there are several."""
         forms: dict[tuple[str, str], IssueRef | SkipReason] = {}
-        for repo, new in self._new.items():
-            for id_ in new:
-                row = self.tickets[repo][id_]
+        for repo, rows in self.tickets.items():
+            for id_, row in rows.items():
                 ref = IssueRef(repo, row.number)
                 names = {f"={id_}", _form(id_), _form(row.page)}
                 number = _NUMBERED.fullmatch(id_)
@@ -419,10 +419,8 @@ class TicketIndex:
 
     @cached_property
     def _hosts(self) -> set[str]:
-        tickets = chain.from_iterable(new.values() for new in self._new.values())
-        return {
-            host_of(ticket.page).lower() for ticket in tickets if "://" in ticket.page
-        }
+        pages = [row.page for rows in self.tickets.values() for row in rows.values()]
+        return {host_of(page).lower() for page in pages if "://" in page}
 
 
 def host_of(url: str) -> str:
@@ -432,8 +430,7 @@ def host_of(url: str) -> str:
 
 
 def _assign_numbers(
-    tickets: Mapping[str, NewTicket],
-    known: Mapping[str, TicketRow],
+    tickets: Mapping[str, NewTicket], known: Mapping[str, TicketRow]
 ) -> dict[str, int]:
     """Assign a number to each id, in order of creation."""
     numbers = {id_: known[id_].number for id_ in tickets if id_ in known}

@@ -58,6 +58,11 @@ _EMPTY: dict[str, Any] = {
     "name": "",
     "changed_at": "",
 }
+# The columns of each record's fields.
+_COLUMNS: dict[type, list[str]] = {
+    kind: [field.name for field in fields(kind) if field.name in SCHEMA]
+    for kind in (Issue, Comment, Event)
+}
 _ROW_GROUP = 2048
 _TALLIES = "ledger"  # key in a file's footer
 _MAX_REASONS = 20  # that are counted separately in an hour
@@ -101,22 +106,20 @@ class Source(NamedTuple):
     event_id: int
 
 
-def row(
+def row_of(
     source: Source, kind: str, record: Issue | Comment | None = None, **values: Any
 ) -> Row:
     """The row of a record, or of other values; the other columns are empty."""
     columns = _EMPTY | source._asdict() | {"kind": kind}
-    for name in SCHEMA:
-        if hasattr(record, name):
+    if record is not None:
+        for name in _COLUMNS[type(record)]:
             columns[name] = getattr(record, name)
     return tuple((columns | values).values())
 
 
 def record_of(kind: type[_Record], row: Mapping[str, Any], /, **values: Any) -> _Record:
     """The record of a row; `values` are of fields that differ or aren't in the row."""
-    columns = {
-        field.name: row[field.name] for field in fields(kind) if field.name in SCHEMA
-    }
+    columns = {name: row[name] for name in _COLUMNS[kind]}
     return kind(**columns | values)
 
 
@@ -165,10 +168,7 @@ def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
 
 
 def sort_month(
-    hours: Sequence[Path],
-    first: int,
-    last: int,
-    buckets: int,
+    hours: Sequence[Path], first: int, last: int, buckets: int
 ) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)

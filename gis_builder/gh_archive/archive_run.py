@@ -81,12 +81,7 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
 
 
 def build_archive(
-    job: Job,
-    out: Path,
-    runner: Runner,
-    show: RunDisplay,
-    *,
-    fresh: bool,
+    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool
 ) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
@@ -134,10 +129,9 @@ class _ArchiveRun:
     def record(self) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
         job = self._job
-        contents = []
-        for hour, path in self.hours.items():
-            _, _, identity, _ = path.name.split(".")
-            contents.append([hour, identity])
+        contents = [
+            [hour, path.name.split(".")[2]] for hour, path in self.hours.items()
+        ]
         return job.settings.model_dump(mode="json") | {
             "hours": f"{job.hours[0]}..{job.hours[-1]}",
             "hours_sha256": digest_of(contents),
@@ -228,9 +222,8 @@ class _ArchiveRun:
 
     def _buckets(self, size: int) -> int:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
-        names = [path.name for path in self._work.glob("rows-*")]
-        known = sorted(int(name.removeprefix("rows-")) for name in names)
-        for count in known:
+        folders = self._work.glob("rows-*")
+        for count in sorted(int(path.name.removeprefix("rows-")) for path in folders):
             if size <= 2 * _BUCKET_BYTES * count:
                 return count
         return _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS)
@@ -283,9 +276,7 @@ class _ArchiveRun:
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
-        self,
-        judged: Sequence[Path],
-        combined: CombinedBuckets,
+        self, judged: Sequence[Path], combined: CombinedBuckets
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at

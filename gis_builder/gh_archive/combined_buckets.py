@@ -35,10 +35,7 @@ from gis_builder.pairing.pair_folder import (
     row_order,
 )
 from gis_builder.pairing.positives import Positives, make_positives
-from gis_builder.pairing.split import (
-    RefTable,
-    SameSplit,
-)
+from gis_builder.pairing.split import RefTable, SameSplit
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import ArchiveSettings
 from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
@@ -48,12 +45,7 @@ from pairkit.similarity.groups import Indices
 
 NAME_TAKEN = "name_taken_over"
 OVER_LIMIT = "per_repo_max"
-_PAIRS = {
-    "first": pl.Int32,
-    "second": pl.Int32,
-    "hash": pl.UInt64,
-    "label": pl.Int8,
-}
+_PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
 T = TypeVar("T")
 
 

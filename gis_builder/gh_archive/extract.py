@@ -6,6 +6,7 @@ Only lines of relevant event types are decoded; the type is at the beginning of 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,22 @@ from pathlib import Path
 import polars as pl
 from msgspec.json import Decoder
 
-from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.archive_rows import (
+    COMMENT,
+    EVENT,
+    ISSUE,
+    MEMBER,
+    PULL,
+    REPO,
+    HourTally,
+    Row,
+    Source,
+    key_of,
+    newest,
+    row_of,
+    serialise,
+    table_of,
+)
 from gis_builder.gh_archive.runners import identity_of
 from gis_builder.store.decoding import (
     DecimalId,
@@ -172,17 +188,16 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
     if not tally.lines:
         tally.broke_off = tally.broke_off or "no lines"
     _check_loss(tally, path)
-    yield r.serialise(reader.table(), [tally])
+    yield serialise(reader.table(), [tally])
 
 
-def _check_loss(tally: r.HourTally, path: Path) -> None:
+def _check_loss(tally: HourTally, path: Path) -> None:
     """Refuse an hour of which most is lost, because its loss would look like an hour without duplicates."""
-    broken = {
-        reason: count for reason, count in tally.broken.items() if reason != _FULL
-    }
-    lost = sum(broken.values())
+    broken = Counter(tally.broken)
+    del broken[_FULL]
+    lost = broken.total()
     if 2 * lost > tally.lines:
-        reason = max(broken, key=broken.__getitem__)
+        ((reason, _),) = broken.most_common(1)
         raise DataError(
             f"{lost:,} of {tally.lines:,} lines are broken, most of them with: {reason};"
             " download it again, or remove it to count it as missing",
@@ -194,8 +209,8 @@ class _HourReader:
     """Collects the rows of an hour."""
 
     def __init__(self, hour: str) -> None:
-        self.tally = r.HourTally(hour)
-        self._rows: list[r.Row] = []
+        self.tally = HourTally(hour)
+        self._rows: list[Row] = []
         self._bytes = 0  # of the rows' lines
         self._tables: list[pl.DataFrame] = []  # earlier rows; tables take less memory
         self._compact_at = _COMPACT_BYTES
@@ -222,20 +237,20 @@ class _HourReader:
     def table(self) -> pl.DataFrame:
         """The newest version of each row."""
         self._flush()
-        return r.newest(pl.concat(self._tables))
+        return newest(pl.concat(self._tables))
 
     def _flush(self) -> None:
-        self._tables.append(r.table_of(self._rows))
+        self._tables.append(table_of(self._rows))
         self._rows = []
         self._bytes = 0
         if sum(table.estimated_size() for table in self._tables) > self._compact_at:
-            compacted = r.newest(pl.concat(self._tables)).rechunk()
+            compacted = newest(pl.concat(self._tables)).rechunk()
             self._tables = [compacted]
             size = int(compacted.estimated_size())
             self._compact_at = max(_COMPACT_BYTES, size + _COMPACT_AGAIN)
             self._is_full = size > _MAX_BYTES
 
-    def _rows_of(self, line: bytes, kind: str) -> list[r.Row]:
+    def _rows_of(self, line: bytes, kind: str) -> list[Row]:
         if kind in _ISSUE_EVENTS:
             if self._is_full:
                 raise Malformed(_FULL)
@@ -248,7 +263,7 @@ class _HourReader:
             return self._member_rows(decode(line, _EVENT))
         return []
 
-    def _issue_rows(self, event: _Event) -> list[r.Row]:
+    def _issue_rows(self, event: _Event) -> list[Row]:
         item = event.payload.issue
         comment = event.payload.comment
         if item is None:
@@ -259,29 +274,27 @@ class _HourReader:
         action = event.payload.action
         issue = rest_records.issue_record(event.repo.name, item)
         association = item.author_association
-        repo_row = r.row(source, r.REPO, name=event.repo.name)
-        issue_row = r.row(
-            source,
-            r.ISSUE,
-            issue,
-            changed_at=issue.updated_at,
-            association=association,
-        )
-        rows = [repo_row, issue_row]
+        changed_at = issue.updated_at
+        rows = [
+            row_of(source, REPO, name=event.repo.name),
+            row_of(
+                source, ISSUE, issue, changed_at=changed_at, association=association
+            ),
+        ]
         if comment:
             association = comment.author_association
-            comment_row = r.row(
+            comment_row = row_of(
                 source,
-                r.COMMENT,
+                COMMENT,
                 rest_records.comment_record(comment),
                 number=issue.number,
                 association=association,
             )
             rows.append(comment_row)
         elif action in _ACTIONS:
-            event_row = r.row(
+            event_row = row_of(
                 source,
-                r.EVENT,
+                EVENT,
                 number=issue.number,
                 id=source.event_id,
                 author=rest_records.account_name(event.actor),
@@ -295,14 +308,14 @@ class _HourReader:
             self.tally.without_association += 1
         return rows
 
-    def _pull_rows(self, event: _Event, number: int | None) -> list[r.Row]:
+    def _pull_rows(self, event: _Event, number: int | None) -> list[Row]:
         if number is None:
             raise Malformed("payload.number: missing")
         if not self._is_new(event, number):
             return []
-        return [r.row(_source(event), r.PULL, number=number)]
+        return [row_of(_source(event), PULL, number=number)]
 
-    def _member_rows(self, event: _Event) -> list[r.Row]:
+    def _member_rows(self, event: _Event) -> list[Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
         if (
@@ -311,7 +324,7 @@ class _HourReader:
             or not self._is_new(event, name)
         ):
             return []
-        return [r.row(_source(event), r.MEMBER, name=name)]
+        return [row_of(_source(event), MEMBER, name=name)]
 
     def _is_new(self, event: _Event, key: int | str) -> bool:
         count = len(self._seen)
@@ -329,10 +342,10 @@ def _kind_of(line: bytes) -> str:
     return match[1].decode()
 
 
-def _source(event: _Event) -> r.Source:
+def _source(event: _Event) -> Source:
     repo_id = event.repo.id
-    return r.Source(
-        key=r.key_of(repo_id),
+    return Source(
+        key=key_of(repo_id),
         repo_id=repo_id,
         event_at=stamp(event.created_at),
         event_id=int(event.id),

@@ -26,7 +26,17 @@ from gis_builder.detection.decision import decide
 from gis_builder.detection.detector import parse_issue
 from gis_builder.detection.explain import Explanation, explained
 from gis_builder.detection.statements import Rules, instant
-from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.archive_rows import (
+    COMMENT,
+    EVENT,
+    ISSUE,
+    MEMBER,
+    PULL,
+    REPO,
+    key_of,
+    read_rows,
+    record_of,
+)
 from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
@@ -104,29 +114,29 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
     by_kind: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         by_kind[row["kind"]].append(row)
-    names = sorted(by_kind[r.REPO], key=itemgetter("event_at", "event_id"))
+    names = sorted(by_kind[REPO], key=itemgetter("event_at", "event_id"))
     latest = names[-1]
     repo = RepoThreads(
         repo_id=latest["repo_id"],
         name=latest["name"],
         named_at=(latest["event_at"], latest["event_id"]),
         former_names=frozenset(row["name"] for row in names) - {latest["name"]},
-        pulls=frozenset(row["number"] for row in by_kind[r.PULL]),
+        pulls=frozenset(row["number"] for row in by_kind[PULL]),
     )
-    members = {row["name"] for row in by_kind[r.MEMBER]}
+    members = {row["name"] for row in by_kind[MEMBER]}
     comments: defaultdict[int, list[Comment]] = defaultdict(list)
-    for row in by_kind[r.COMMENT]:
+    for row in by_kind[COMMENT]:
         association = _association(row, repo.name, members)
-        comment = r.record_of(Comment, row, author_association=association)
+        comment = record_of(Comment, row, author_association=association)
         comments[row["number"]].append(comment)
     events: defaultdict[int, list[Event]] = defaultdict(list)
-    for row in by_kind[r.EVENT]:
-        event = r.record_of(Event, row, kind=row["action"], actor=row["author"])
+    for row in by_kind[EVENT]:
+        event = record_of(Event, row, kind=row["action"], actor=row["author"])
         events[row["number"]].append(event)
-    for row in by_kind[r.ISSUE]:
+    for row in by_kind[ISSUE]:
         number = row["number"]
         if number not in repo.pulls:
-            issue = r.record_of(
+            issue = record_of(
                 Issue,
                 row,
                 repo=repo.name,
@@ -222,12 +232,9 @@ class Exclusions:
 
     def has_repo(self, *names: str) -> bool:
         """Whether a repository with any of these names is excluded."""
-        for name in names:
-            lower = name.lower()
-            owner, _, _ = lower.partition("/")
-            if not self._entries.isdisjoint((lower, f"{owner}/*")):
-                return True
-        return False
+        lower = {name.lower() for name in names}
+        owners = {f"{name.partition('/')[0]}/*" for name in lower}
+        return not self._entries.isdisjoint(lower | owners)
 
     def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
         """Whether an issue is excluded by number or author."""
@@ -259,11 +266,11 @@ def judge_bucket(
         judged, changed = earlier
         keys = set(pl.read_parquet(changed, glob=False)["key"])
         kept = read_judged(judged)
-        repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
+        repos = [repo for repo in kept if key_of(repo.repo_id) not in keys]
         is_changed = pl.col("key").is_in(keys)
-    repos += judge.judge(r.read_rows(files, is_changed))
+    repos += judge.judge(read_rows(files, is_changed))
     # An order that doesn't depend on the number of buckets.
-    repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
+    repos.sort(key=lambda repo: (key_of(repo.repo_id), repo.repo_id))
     yield pack(repos)
 
 
@@ -277,7 +284,7 @@ class _Judge:
     def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
         """Judge the repositories of a table, one by one."""
         closed = (pl.col("state") == "closed").sum()
-        issues = table.filter(pl.col("kind") == r.ISSUE)
+        issues = table.filter(pl.col("kind") == ISSUE)
         counts = issues.group_by("repo_id").agg(closed)
         has_enough = pl.col("state") >= self._settings.limits.min_closed
         for repo_id in counts.filter(~has_enough)["repo_id"]:
@@ -325,10 +332,7 @@ class _Judge:
         )
 
     def _texts(
-        self,
-        repo: RepoThreads,
-        clusters: Sequence[DuplicateCluster],
-        duplicates: int,
+        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
     ) -> RenderedTexts:
         """Render the issues of clusters, and a sample of others for negatives."""
         settings = self._settings
@@ -373,11 +377,11 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> Explana
     issue = parse_issue(name)
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
-    names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name)
+    names = read_rows(files, (pl.col("kind") == REPO) & is_name)
     newest_first = names.sort("event_at", "event_id", descending=True)
     for key, repo_id in newest_first.select("key", "repo_id").iter_rows():
         is_of_repo = (pl.col("key") == key) & (pl.col("repo_id") == repo_id)
-        rows = r.read_rows(files, is_of_repo)
+        rows = read_rows(files, is_of_repo)
         repo = threads_of(rows.iter_rows(named=True))
         thread = repo.threads.get(issue.number)
         if thread:

@@ -128,10 +128,9 @@ def superseded(work: Path, used: Collection[Path]) -> Iterator[Path]:
 
 def digest_of(value: object) -> str:
     """The hexadecimal SHA-256 of bytes or of a JSON value."""
-    data = value
-    if not isinstance(data, bytes):
-        data = json.dumps(value, sort_keys=True).encode()
-    return hashlib.sha256(data).hexdigest()
+    if not isinstance(value, bytes):
+        value = json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(value).hexdigest()
 
 
 def choose_runner(engine: str, workers: int | None, address: str | None) -> Runner:
@@ -155,6 +154,9 @@ class _Attempt:
     memory: int = 0  # requested from Ray
 
 
+_Running = dict[Any, _Attempt]  # by handle
+
+
 class Runner(AbstractContextManager["Runner"]):
     """Runs tasks. A failed one is tried again after the untried; one that always fails doesn't stop them."""
 
@@ -167,7 +169,7 @@ class Runner(AbstractContextManager["Runner"]):
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:
         """Run tasks; at the end, raises an error that lists those that failed repeatedly."""
         waiting = deque(map(_Attempt, tasks))
-        running: dict[Any, _Attempt] = {}
+        running: _Running = {}
         failed: dict[str, str] = {}
         while waiting or running:
             while (
@@ -204,16 +206,14 @@ class Runner(AbstractContextManager["Runner"]):
             )
 
     @abstractmethod
-    def _has_room(
-        self, running: Mapping[Any, _Attempt], following: _Attempt, /
-    ) -> bool: ...
+    def _has_room(self, running: _Running, following: _Attempt, /) -> bool: ...
 
     @abstractmethod
     def _begin(self, attempt: _Attempt) -> Any:
         """Start a task; returns a handle."""
 
     @abstractmethod
-    def _first_ended(self, running: dict[Any, _Attempt]) -> Any:
+    def _first_ended(self, running: _Running) -> Any:
         """Wait for a task to end; returns its handle."""
 
     @abstractmethod
@@ -245,7 +245,7 @@ class Pool(Runner):
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def _has_room(self, running: Mapping[Any, _Attempt], following: _Attempt) -> bool:
+    def _has_room(self, running: _Running, following: _Attempt) -> bool:
         # One of the tasks that ran when a worker was killed took too much memory: each is repeated alone.
         if any(attempt.losses for attempt in (following, *running.values())):
             return not running
@@ -267,7 +267,7 @@ class Pool(Runner):
                 self.__exit__()
                 return self._begin(attempt)
 
-    def _first_ended(self, running: dict[Any, _Attempt]) -> Future[str]:
+    def _first_ended(self, running: _Running) -> Future[str]:
         while True:
             with _interrupts_blocked():  # Ctrl-C during a wait could leave a lock held
                 ended, _ = wait(running, _POLL_S, FIRST_COMPLETED)
@@ -363,7 +363,7 @@ class OnRay(Runner):
         if machines:
             self._had_cores_at = self._read_at
 
-    def _has_room(self, running: Mapping[Any, _Attempt], _: _Attempt) -> bool:
+    def _has_room(self, running: _Running, _: _Attempt) -> bool:
         return len(running) < max(1, _QUEUED_PER_CORE * self._cores)
 
     def _begin(self, attempt: _Attempt) -> Any:
@@ -381,7 +381,7 @@ class OnRay(Runner):
         ).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 
-    def _first_ended(self, running: dict[Any, _Attempt]) -> Any:
+    def _first_ended(self, running: _Running) -> Any:
         while True:
             ended = self._cluster.first(list(running), _REREAD_S)
             if ended is None or time.monotonic() > self._read_at + _REREAD_S:

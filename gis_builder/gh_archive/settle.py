@@ -21,12 +21,7 @@ from gis_builder.gh_archive.judge_threads import (
     with_duplicates,
 )
 from gis_builder.pairing.negatives import Negatives, make_negatives, shares
-from gis_builder.pairing.split import (
-    SplitInput,
-    SplitResult,
-    Splits,
-    split_groups,
-)
+from gis_builder.pairing.split import SplitInput, SplitResult, Splits, split_groups
 from gis_builder.settings import SPLITS, ArchiveSettings
 from pairkit.base.system.files import write_bytes
 from pairkit.dataset.making.group_splits import Codes
@@ -129,9 +124,7 @@ class DrawnNegatives(NamedTuple):
 
 
 def add_negatives(
-    combined: CombinedBuckets,
-    assigned: SplitResult,
-    paths: Iterable[Path],
+    combined: CombinedBuckets, assigned: SplitResult, paths: Iterable[Path]
 ) -> DrawnNegatives:
     """Add the negatives of the buckets, one by one."""
     codes = array("b", assigned.positives.tobytes())

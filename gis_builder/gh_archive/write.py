@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -44,7 +44,11 @@ from pairkit.similarity.groups import Indices
 
 _SHARD_ROWS = 50_000
 _FRAME_ROWS = 8192  # in memory
+_SCHEMAS = {"default": ROWS, "positive": POSITIVE_ROWS}
 _MAX_NAMED = 100  # repositories of a split in the statistics
+
+Texts: TypeAlias = Mapping[IssueRef, IssueText]
+MakeRows: TypeAlias = Callable[[Sequence[IssuePair], Texts, int], pl.DataFrame]
 
 _SOURCE = """
 Issues and comments of all public repositories from [GH Archive](https://www.gharchive.org) (CC BY 4.0) in the
@@ -93,12 +97,12 @@ def write_archive(
         columns = {}
         for split, indices in rows.items():
             counted = [counted_columns(pl.DataFrame(schema=ROWS))]
-            frames = partial(_row_frames, combined, counted)
-            _write_shards(folder, "default", split, indices, frames, ROWS)
+            make = partial(_counted_rows, counted)
+            _write_shards(folder, "default", split, combined, indices, make)
             columns[split] = pl.concat(counted)
-            frames = partial(_positive_frames, combined)
+            indices = positives[split]
             _write_shards(
-                folder, "positive", split, positives[split], frames, POSITIVE_ROWS
+                folder, "positive", split, combined, indices, make_positive_rows
             )
         counts = row_counts(columns, max_repositories=_MAX_NAMED)
         counts |= statistics
@@ -133,45 +137,38 @@ def _ordered_rows(
     return rows, positives
 
 
+def _counted_rows(
+    counted: list[pl.DataFrame], pairs: Sequence[IssuePair], texts: Texts, seed: int
+) -> pl.DataFrame:
+    """The rows of pairs; adds their counted columns to `counted`."""
+    frame = make_rows(pairs, texts, seed)
+    counted.append(counted_columns(frame))
+    return frame
+
+
 def _write_shards(
     folder: DatasetFolder,
     config: str,
     split: str,
+    combined: CombinedBuckets,
     indices: Indices,
-    frames: Callable[[Indices], Iterator[pl.DataFrame]],
-    schema: Mapping[str, Any],
+    make: MakeRows,
 ) -> None:
-    """Write the pairs at these indices shard by shard; `frames` makes the rows of a shard."""
+    """Write the pairs at these indices shard by shard."""
     shards = _chunks(indices, _SHARD_ROWS)
     for number, shard in enumerate(shards):
-        folder.add_frames(config, split, frames(shard), schema, number, len(shards))
+        frames = _frames(combined, shard, make)
+        folder.add_frames(config, split, frames, _SCHEMAS[config], number, len(shards))
 
 
-def _row_frames(
-    combined: CombinedBuckets, counted: list[pl.DataFrame], shard: Indices
+def _frames(
+    combined: CombinedBuckets, shard: Indices, make: MakeRows
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a shard; adds their counted columns to `counted`."""
-    for pairs, texts in _loaded(combined, shard):
-        frame = make_rows(pairs, texts, combined.settings.seed)
-        counted.append(counted_columns(frame))
-        yield frame
-
-
-def _positive_frames(
-    combined: CombinedBuckets, shard: Indices
-) -> Iterator[pl.DataFrame]:
-    for pairs, texts in _loaded(combined, shard):
-        yield make_positive_rows(pairs, texts, combined.settings.seed)
-
-
-def _loaded(
-    combined: CombinedBuckets, shard: Indices
-) -> Iterator[tuple[list[IssuePair], Mapping[IssueRef, IssueText]]]:
-    """The pairs of a shard with their texts, as many at once as fit in memory."""
+    """The rows of a shard, as many at once as fit in memory."""
     for part in _chunks(shard, _FRAME_ROWS):
         pairs = combined.pairs.at(part.tolist())
         refs = (ref for pair in pairs for ref in (pair.first, pair.second))
-        yield pairs, combined.texts.of(refs)
+        yield make(pairs, combined.texts.of(refs), combined.settings.seed)
 
 
 def _chunks(places: Indices, size: int) -> list[Indices]:

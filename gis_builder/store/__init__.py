@@ -5,10 +5,7 @@ Also the records that the stages exchange.
 
 from gis_builder.store.issue_records import (
     GITHUB,
-    RATE_LIMIT,
-    Absence,
     Comment,
-    CrawlTask,
     DroppedPair,
     DuplicateCluster,
     Event,
@@ -20,26 +17,31 @@ from gis_builder.store.issue_records import (
     IssueRefs,
     IssueText,
     Kind,
-    Page,
-    RateLimit,
     Relation,
-    RepoOutcome,
-    RepoRow,
-    Tally,
     Thread,
     TicketRow,
     Tickets,
     TicketSite,
-    TopUp,
-    Usage,
     Verdict,
     VerdictOutcome,
-    full_names,
     pull_request,
     with_closer,
 )
 from gis_builder.store.store import Store
-from gis_builder.store.store_tables import StoredThread
+from gis_builder.store.store_tables import (
+    RATE_LIMIT,
+    Absence,
+    CrawlTask,
+    Page,
+    RateLimit,
+    RepoOutcome,
+    RepoRow,
+    StoredThread,
+    Tally,
+    TopUp,
+    Usage,
+    full_names,
+)
 
 __all__ = [
     "GITHUB",

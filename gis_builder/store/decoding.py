@@ -61,8 +61,8 @@ _PATTERNS = {
 _TIME = re.compile(
     r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
     (?:(?P<year>\d{4})[-/.]\ ?(?P<month>\d{1,2})[-/.]\ ?(?P<day>\d{1,2})\.?
-    |(?P<first>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})(?:de\ )?
-    (?P<second>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?:de\ )?(?P<last>\d{4}|\d\d))
+    |(?P<first>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th|er)?(?P<mark>[-/.,\ ]{1,2})(?:de\ )?
+    (?P<second>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th|er)?[-/.,\ ]{1,2}(?:de\ )?(?P<last>\d{4}|\d\d))
     (?:(?:T|,?\ +(?:(?:at|um|à|às)\ +)?)(?P<early>[AP]M\ ?)?
     (?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<seconds>\d\d)(?:[.,]\d+)?)?
     (?:\ ?(?P<half>[AaPp])\.?\ ?[Mm]\.?)?(?:\ Uhr)?
@@ -142,8 +142,9 @@ def parse_time(
         with suppress(ValueError, OverflowError):
             moment = _parse_time(text, day_first)
     if moment is None:
-        known = "expected 2024-01-31 23:59, or give --date-format"
-        raise Malformed(f"unknown time {one_line(text, 60)!r}; {known}")
+        raise Malformed(
+            f"unknown time {one_line(text, 60)!r}; expected 2024-01-31 23:59, or give --date-format"
+        )
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

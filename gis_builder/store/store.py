@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,22 +17,22 @@ import msgspec
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
     GITHUB,
-    CrawlTask,
     Issue,
     IssueRef,
     Kind,
-    Page,
-    RepoRow,
-    Tally,
     Thread,
     Tickets,
     TicketSite,
-    TopUp,
-    Usage,
 )
 from gis_builder.store.store_tables import (
     REPO_COLUMNS,
+    CrawlTask,
+    Page,
+    RepoRow,
     StoredThread,
+    Tally,
+    TopUp,
+    Usage,
     issue_of_row,
     repo_row,
     save_page,
@@ -166,7 +166,7 @@ class Store(AbstractContextManager["Store"]):
     def rows_of(self, names: Iterable[str]) -> list[RepoRow]:
         """The rows of requested names in their order, without those never looked up."""
         rows = {row.name.lower(): row for row in self.repos()}
-        return [rows[name.lower()] for name in names if name.lower() in rows]
+        return [rows[name] for name in map(str.lower, names) if name in rows]
 
     def stored_threads(
         self, repo: str, *, only_complete: bool = True
@@ -214,11 +214,17 @@ class Store(AbstractContextManager["Store"]):
     def _read_kinds(self, repo: str) -> dict[int, Kind]:
         """The kind of each known number of a repository."""
         missing = self._select("SELECT number FROM missing WHERE repo = ?", repo)
-        kinds = {number: Kind.MISSING for (number,) in missing}
-        stored = "SELECT number, is_pull FROM issues WHERE repo = ?"
-        for number, is_pull in self._select(stored, repo):
-            kinds[number] = Kind.PULL if is_pull else Kind.ISSUE
-        return kinds
+        pulls = self.pulls(repo).items()
+        return {number: Kind.MISSING for (number,) in missing} | {
+            number: Kind.PULL if is_pull else Kind.ISSUE for number, is_pull in pulls
+        }
+
+    def pulls(self, repo: str) -> dict[int, bool]:
+        """Whether each stored number of a repository is a pull request."""
+        rows = self._select(
+            "SELECT number, is_pull FROM issues WHERE repo = ?", self.full_name(repo)
+        )
+        return {number: bool(is_pull) for number, is_pull in rows}
 
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""
@@ -433,13 +439,14 @@ def locked_store(work: Path, *, create: bool = True) -> Iterator[Store]:
     path = work / _STORE_FILE
     with (
         working_folder(work, create=create),
+        ExitStack() as after,
         Store.open(path, create=create) as store,
     ):
         try:
             yield store
         finally:
             if create and not store.repos():  # such as after a failed import
-                path.unlink()
+                after.callback(path.unlink)  # when it is closed
 
 
 def open_store(work: Path) -> Store:

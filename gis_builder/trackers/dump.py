@@ -7,11 +7,9 @@ other tools saved.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -35,23 +33,25 @@ from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
     ADDRESS,
     GIVE_REPO,
+    LINES,
     Object,
     is_saved,
+    named_repo,
     parts_of,
     read_saved,
     saved_files,
 )
 from pairkit.base.errors import DataError
-from pairkit.base.system.text_lines import read_objects, read_whole
+from pairkit.base.system.text_lines import read_objects, read_text
+from pairkit.dataset.reading.tables import format_of
 
 R = TypeVar("R")
 
-_REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
 _ACCOUNTS = ("user", "actor", "closed_by")
+NO_ISSUES = "no issues, comments or events"  # in a file
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class MissingObject(Node):
@@ -116,15 +116,17 @@ Check = Callable[[Object], Row[R]]  # validates an object
 class Dump:
     """One folder of a dump. Its files are streamed, so they may be larger than memory."""
 
+    why_unread = "not read beside folders of issues.jsonl"
     folder: Path
     info: RepoFile | None  # repo.json
     fallback: str | None  # repository of lines that name none
     broken: BrokenRows
+    others: Sequence[Path] = field(default=(), kw_only=True)  # files of other content
 
     @property
-    def passed_over(self) -> tuple[Path, ...]:
-        """Files of the folder without issues, comments or events."""
-        return ()
+    def passed_over(self) -> Sequence[Path]:
+        """Files of the folder that are not read."""
+        return self.others
 
     @property
     def has_events(self) -> bool:
@@ -184,19 +186,20 @@ class Dump:
 class SavedDump(Dump):
     """A folder or file of JSON that other tools saved."""
 
+    why_unread = NO_ISSUES
     # Files with tickets of other trackers, which are not read here
     tickets: frozenset[Path] = frozenset()
 
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        parts = chain.from_iterable(map(self._read, self._files))
-        return any(kind == "events" for _, kind, _ in parts)
+        return next(self.events(), None) is not None
 
     @property
-    def passed_over(self) -> tuple[Path, ...]:
+    def passed_over(self) -> Sequence[Path]:
         """The files with other content, such as the labels of a backup; see `_is_known`."""
-        return tuple(path for path, is_known in self._is_known.items() if not is_known)
+        unknown = [path for path, is_known in self._is_known.items() if not is_known]
+        return [*self.others, *unknown]
 
     def missing(self) -> Iterator[Row[MissingObject]]:
         """Yield nothing: these layouts don't have deleted issues, so no file is parsed again."""
@@ -209,7 +212,7 @@ class SavedDump(Dump):
         for path in saved_files(self.folder):
             if path not in self.tickets:
                 try:
-                    known[path] = is_saved(path, self.fallback)
+                    known[path] = is_saved(path, self.fallback, self.broken)
                 except DataError as error:
                     self.broken(error)
         if self.tickets or any(known.values()):
@@ -222,37 +225,43 @@ class SavedDump(Dump):
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         for path in self._files:
-            rows = (
-                (row, value) for row, kind, value in self._read(path) if kind == stem
-            )
+            saved = read_saved(path, self.fallback, self.broken)
+            rows = ((row, value) for row, kind, value in saved if kind == stem)
             yield from self._checked(path, rows, check)
 
-    def _read(self, path: Path) -> Iterator[tuple[int, str, Object]]:
-        try:
-            yield from read_saved(path, self.fallback, self.broken)
-        except DataError as error:
-            self.broken(error)
 
+def find_dumps(
+    root: Path, repo: str | None, broken: BrokenRows, others: Sequence[Path] = ()
+) -> list[Dump]:
+    """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one.
 
-def find_dumps(root: Path, repo: str | None, broken: BrokenRows) -> list[Dump]:
-    """Find folders of dumps, else JSON of other tools; `repo` is the repository of objects without one."""
+    `others` are files of other kinds in `root`, which are reported.
+    """
     if not root.exists():
         raise DataError(
             "no such file or folder; expected a saved tracker, see `gis import --help`",
             path=root,
         )
     folders = {path.parent for path in root.rglob("*") if is_tracker_file(path)}
-    if not folders and saved_files(root):
-        return [SavedDump(root, None, repo, broken)]
     if not folders:
-        raise DataError(
-            "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
-            path=root,
-        )
+        if not saved_files(root):
+            raise DataError(
+                "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
+                path=root,
+            )
+        tables = [path for path in others if format_of(path) != ".json"]
+        return [SavedDump(root, None, repo, broken, others=tables)]
     dumps = []
+    beside = [
+        path
+        for path in others
+        if format_of(path) not in LINES and path.name != "repo.json"
+    ]
     for folder in sorted(folders):
         try:
-            dumps.append(Dump(folder, _read_repo_file(folder), repo, broken))
+            info = _read_repo_file(folder)
+            dumps.append(Dump(folder, info, repo, broken, others=beside))
+            beside = []  # reported once
         except DataError as error:
             broken(error)
     return dumps
@@ -263,19 +272,18 @@ def closing_events(issue: Issue) -> tuple[Event, ...]:
     when = issue.closed_at
     if issue.state != "closed" or not when:
         return ()
-    reason = issue.state_reason
-    return (Event("closed", issue.closed_by, when, state_reason=reason),)
+    return (Event("closed", issue.closed_by, when, state_reason=issue.state_reason),)
 
 
 def _read_repo_file(folder: Path) -> RepoFile | None:
     path = folder / "repo.json"
     if not os.path.lexists(path):  # a broken link is an error, like any unreadable file
         return None
-    body = read_whole(
+    body = read_text(
         path, _MAX_REPO_BYTES, remedy="keep only the repository's own keys"
     )
     try:
-        info = decode(body.removeprefix(_BYTE_ORDER_MARK), _REPO_FILE)
+        info = decode(body.encode(), _REPO_FILE)
         stamp_or_none(info.created_at)  # raises if the year is impossible
     except Malformed as error:
         raise DataError(
@@ -325,14 +333,13 @@ def _normalised(value: Object) -> Object:
     for name in _ACCOUNTS:
         login = value.get(name)
         if isinstance(login, int | str):
-            changed[name] = {"login": str(login)}
+            changed[name] = {"login": str(login)} if login else None
     return value | changed if changed else value
 
 
 def _check_issue(value: Object) -> Row[Issue]:
     item = convert(value, rest_records.IssueObject)
-    match = _REPOSITORY.search(item.repository_url or "")
-    repo = match[1] if match else ""
+    repo = named_repo(value) or ""
     return Row(repo, item.number, rest_records.issue_record("", item))
 
 

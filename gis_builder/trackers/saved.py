@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
-from gis_builder.trackers.ticket_cells import connected, objects_in, other_kind
+from gis_builder.trackers.ticket_cells import (
+    connected,
+    objects_in,
+    other_kind,
+    without_nulls,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import read_whole
+from pairkit.base.system.text_lines import read_objects, read_whole
+from pairkit.dataset.reading.tables import format_of
 
 Object = dict[str, Any]
+OnBroken = Callable[[DataError], None]  # gets the errors of rows, and may raise them
+LINES = (".jsonl", ".ndjson")
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
 ADDRESS = re.compile(
@@ -43,10 +51,10 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if not path.is_dir())
 
 
-def is_saved(path: Path, repo: str | None) -> bool:
+def is_saved(path: Path, repo: str | None, broken: OnBroken) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
-    _, first = next(values(path), (0, {"event": ""}))
-    return any(is_known(item, repo) for item in _unwrapped(first, repo))
+    _, first = next(values(path, broken), (0, {"event": ""}))
+    return any(parts is not None for _, parts in _unwrapped(first, repo))
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
@@ -55,12 +63,11 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 
 
 def read_saved(
-    path: Path, repo: str | None, broken: Callable[[DataError], None]
+    path: Path, repo: str | None, broken: OnBroken
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    for row, value in values(path):
-        for item in _unwrapped(value, repo):
-            parts = _parts(item, repo)
+    for row, value in values(path, broken):
+        for item, parts in _unwrapped(value, repo):
             if parts is None:
                 broken(DataError(_fault_of(item, repo), path=path, row=row))
                 continue
@@ -82,15 +89,24 @@ def _fault_of(value: Any, repo: str | None) -> str:
 
 def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
     """The REST objects in a value; one of unknown layout is an object of this kind."""
-    for item in _unwrapped(value, repo):
-        parts = _parts(item, repo)
+    for _, parts in _unwrapped(value, repo):
         yield from [(kind, value)] if parts is None else parts
 
 
-def _unwrapped(value: Any, repo: str | None) -> list[Any]:
-    """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
-    if is_known(value, repo) or not isinstance(value, dict):
-        return [value]
+def _unwrapped(
+    value: Any, repo: str | None
+) -> Iterator[tuple[Any, Iterator[Part] | None]]:
+    """The value, or the objects of an unknown one, such as a search; each with its parts, see `_parts`."""
+    parts = _parts(value, repo)
+    if parts is not None or not isinstance(value, dict):
+        yield value, parts
+        return
+    for item in _objects_in(value, repo):
+        yield item, _parts(item, repo)
+
+
+def _objects_in(value: Object, repo: str | None) -> list[Any]:
+    """The objects of a search, an answer to a GraphQL query, or an issue with its thread beside it."""
     issue = value.get("issue")
     if isinstance(issue, dict):
         names = ("comments", "events", "timeline")
@@ -103,8 +119,12 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     return objects + [item for item in beside if is_known(item, repo)]
 
 
-def values(path: Path) -> Iterator[tuple[int, Any]]:
-    """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
+def values(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
+    """Parse the values of a file, and of its arrays, one by one; `broken` gets the errors of JSON lines."""
+    # Else it is an array that is misnamed as JSON lines.
+    if format_of(path) in LINES and next(read_objects(path, lambda _: None), None):
+        yield from read_objects(path, broken)
+        return
     row = 0
     try:
         text = replace_surrogates(read_whole(path, as_utf8=True)).decode("utf-8-sig")
@@ -141,14 +161,14 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
     if not isinstance(value, dict):
         return None
-    value = _without_nulls(value)
+    value = without_nulls(value)
     home = value.get("repo")
     # An archive of an IETF group has all issues and pull requests of a repository.
     if isinstance(value.get("issues"), list) and isinstance(home, str):
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_gh_issue(item, home) for item in items)
     if _is_gh_issue(value):
-        return _gh_issue(value, _repo_of(value) or repo)
+        return _gh_issue(value, named_repo(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     if _is_issue(value, repo):
@@ -170,7 +190,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
     """Whether an object is a REST issue: it names its repository, or is in a file of issues of `repo`."""
     if not value.keys() >= {"number", "title"}:
         return False
-    if _repo_of(value):
+    if named_repo(value):
         return True
     # The address of a milestone is not that of an issue.
     has_address = "url" in value or "html_url" in value
@@ -179,7 +199,7 @@ def _is_issue(value: Object, repo: str | None) -> bool:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup and others nest in it."""
-    repo = _repo_of(value) or repo
+    repo = named_repo(value) or repo
     yield "issues", {"repository_url": _home(repo)} | value
     yield from _embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
@@ -199,7 +219,7 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     for number, comment in enumerate(comments, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         defaults = {"id": number, "created_at": last_time, "issue_url": url}
-        yield "comments", defaults | _without_nulls(fields)
+        yield "comments", defaults | without_nulls(fields)
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -252,7 +272,7 @@ def _timeline_event(node: Object, repo: str | None) -> Object:
     event["state_reason"] = _lower(node.get("stateReason"))
     original = node.get("canonical")
     if isinstance(original, dict):
-        event["canonical"] = f"{_repo_of(original) or repo}#{original.get('number')}"
+        event["canonical"] = f"{named_repo(original) or repo}#{original.get('number')}"
     return event
 
 
@@ -280,7 +300,7 @@ def _account(author: Any) -> Object | None:
     return {"login": author["login"], "type": kind}
 
 
-def _repo_of(value: Object) -> str | None:
+def named_repo(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
     if isinstance(home, dict) and isinstance(home.get("nameWithOwner"), str):
@@ -301,11 +321,7 @@ def _url(issue: Any, repo: str | None) -> str | None:
     """The address of an issue; None without its number."""
     if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
-    return f"{_home(_repo_of(issue) or repo)}/issues/{issue['number']}"
-
-
-def _without_nulls(value: Object) -> Object:
-    return {name: field for name, field in value.items() if field is not None}
+    return f"{_home(named_repo(issue) or repo)}/issues/{issue['number']}"
 
 
 def _text(value: Any) -> str:

@@ -90,7 +90,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         if "key" in value:
             return [value]
         items = lists[0] if lists else dicts[:1]
-    elif all(isinstance(inner, dict) for inner in value.values()):
+    elif value and all(isinstance(inner, dict) for inner in value.values()):
         items = list(value.values())  # by number, or by alias of a GraphQL query
     else:
         return [value]
@@ -138,7 +138,16 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         first = dict_or_empty(comments[0]) if comments else {}
         merged = {"description": first.get("text")} | merged
         merged |= {"url": "", "comments": comments[1:]}
-    return {name: field for name, field in merged.items() if field is not None}
+    return without_nulls(merged)
+
+
+def without_nulls(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that aren't null, or NaN, which is pandas' null."""
+    return {
+        name: field
+        for name, field in value.items()
+        if field is not None and field == field
+    }
 
 
 def connected(value: Any) -> Any:
@@ -169,10 +178,7 @@ def cells_of(row: SourceRow, columns: Columns, *, are_links: bool = False) -> Ce
 
 
 def _missing_columns(
-    missing: Sequence[str],
-    names: Iterable[str],
-    columns: Columns,
-    flag: str,
+    missing: Sequence[str], names: Iterable[str], columns: Columns, flag: str
 ) -> str:
     """Which roles have no column, and what to do."""
     fault = f"no column for {', '.join(missing)}"
@@ -202,8 +208,7 @@ def cells_by_role(
 
 @lru_cache(100)
 def roles_of(
-    names: tuple[str, ...],
-    columns: tuple[tuple[str, str], ...] = (),
+    names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, list[int]]:
     """The indices of each role's columns; `columns` maps roles to names."""
     mapping = dict(columns)
@@ -285,7 +290,8 @@ def cell_text(cell: Any) -> str:
     if isinstance(cell, date):
         return cell.isoformat()
     is_plain = isinstance(cell, str | int | float) and not isinstance(cell, bool)
-    return whole_text(str(cell)) if is_plain else ""
+    is_text = is_plain and cell == cell  # not NaN
+    return whole_text(str(cell)) if is_text else ""
 
 
 def _rich_text(tree: Any) -> Iterator[str]:

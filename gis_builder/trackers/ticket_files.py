@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +21,7 @@ from gis_builder.store.decoding import (
     stamp,
 )
 from gis_builder.trackers.markup import markup_kind, to_markdown
-from gis_builder.trackers.saved import is_known, values
+from gis_builder.trackers.saved import LINES, OnBroken, is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK_ROLES,
     LINK_RULES,
@@ -47,7 +48,7 @@ from pairkit.dataset.reading.separated import records
 from pairkit.dataset.reading.tables import SHEETS, first_row, format_of, read_table
 
 TABLES = (".csv", ".tsv", ".parquet", *SHEETS)  # always tickets, unlike JSON
-_KINDS = (*TABLES, ".jsonl", ".ndjson", ".json")
+_KINDS = (*TABLES, *LINES, ".json")
 # Files of exports that can't be read, and what to do.
 UNREADABLE = {
     **dict.fromkeys((".xml", ".rss"), "XML can't be read; export CSV or JSON"),
@@ -97,7 +98,9 @@ _DUPLICATE = re.compile(
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")
 # Texts that tools write if there is no time, such as "-" or "0000-00-00".
-_NO_TIME = re.compile(r"(?i)n/?a|na[nt]|none|null|never|0001-01-01.*|[-–—/.:0T ]+Z?")
+_NO_TIME = re.compile(
+    r"(?i)n/?a|na[nt]|none|null|never|(?:0001-01-01|9999-12-31).*|[-–—/.:0T ]+Z?"
+)
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 
@@ -149,7 +152,7 @@ def read_ticket(row: SourceRow, cells: Cells, time_of: TimeOf) -> Ticket:
         url=one_text(cells, "url"),
         repo=one_text(cells, "repo"),
         priority=one_text(cells, "priority"),
-        comments=tuple(_comments(row, cells, kind, time_of, latest)),
+        comments=_comments(row, cells, kind, time_of, latest),
         comment_count=next(iter(cells.get("comment_count", ())), None),
     )
 
@@ -204,9 +207,10 @@ def _issue(cells: Cells, kind: str, time_of: TimeOf) -> Issue:
 
 def _comments(
     row: SourceRow, cells: Cells, kind: str, time_of: TimeOf, latest: str
-) -> Iterator[Comment]:
+) -> tuple[Comment, ...]:
     """The comments of a ticket; a remark without a time has the latest one of the ticket."""
-    for number, item in enumerate(_comment_items(row, cells, time_of), 1):
+    comments = []
+    for item in _comment_items(row, cells, time_of):
         fields = cells_by_role(tuple(item), tuple(item.values()))
         body = to_markdown(one_text(fields, "body"), kind)
         is_change = not body and "created_at" in fields  # such as of the state
@@ -215,7 +219,11 @@ def _comments(
         is_remark = not row.fields and "created_at" not in fields
         when = latest if is_remark else _required_time(fields, time_of)
         author = one_text(fields, "author") or None
-        yield Comment(number, author, "NONE", when, body)
+        comments.append(Comment(0, author, "NONE", when, body))
+    comments.sort(key=attrgetter("created_at"))  # some trackers list the newest first
+    return tuple(
+        replace(comment, id=number) for number, comment in enumerate(comments, 1)
+    )
 
 
 def _comment_items(
@@ -360,7 +368,7 @@ class TicketFile:
 
     path: Path
     columns: Columns
-    broken: Callable[[DataError], None]
+    broken: OnBroken
     date_format: str = ""
     are_links: bool = False
 
@@ -376,10 +384,12 @@ class TicketFile:
         _, first = next(_rows(self.path, lambda _: None), (0, None))
         item = next(iter(objects_in(first)), None)
         stem, _, _ = self.path.name.lower().partition(".")
-        if is_known(first) or is_known(item) or _OTHER_FILES.fullmatch(stem):
+        # Such as GitHub's milestones.
+        is_of_github = "/repos/" in str(dict_or_empty(item).get("url"))
+        if is_of_github or any(map(is_known, (first, item))):
             return False
-        if isinstance(item, dict) and "/repos/" in str(item.get("url")):
-            return False  # such as GitHub's milestones
+        if _OTHER_FILES.fullmatch(stem):
+            return False
         try:
             return bool(cells_of(source_row(item), self.columns))
         except Malformed:
@@ -441,12 +451,12 @@ class TicketFile:
                 yield number if is_json else row, item
 
 
-def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
+def _rows(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
     """Yield numbered JSON objects as they are, or rows of tables."""
     kind = file_kind(path)
     if kind == ".json":
-        yield from values(path)
-    elif kind in (".jsonl", ".ndjson"):
+        yield from values(path, broken)
+    elif kind in LINES:
         yield from read_objects(path, broken)
     elif kind in (".csv", ".tsv"):
         lines = records(path, broken)

@@ -53,11 +53,9 @@ def saved_threads(work):
                 rows.setdefault((row["repo"], row["number"]), []).append(row)
             return rows
 
-        issues, comments, events = (
-            read("issues", "1, 2"),
-            read("comments", "id"),
-            read("events", "place"),
-        )
+        issues = read("issues", "1, 2")
+        comments = read("comments", "id")
+        events = read("events", "place")
     threads = {}
     for ref, (issue,) in issues.items():
         if issue["depth"] == 2 and not issue["is_pull"]:
@@ -129,23 +127,13 @@ def _of_thread(thread):
             issue, at, issue["closed_at"] if what is happened[-1][2] else closed_at
         )
         base = {"repo": {"name": issue["repo"]}, "created_at": at}
+        payload = {"issue": shown, "action": what.get("kind", "opened")}
+        name = "IssuesEvent"
         if kind == 1:
-            payload = {"action": "created", "issue": shown, "comment": _comment(what)}
-            yield base | {
-                "type": "IssueCommentEvent",
-                "actor": account(what["author"]),
-                "payload": payload,
-            }
-        else:
-            action, actor = (
-                (what["kind"], what["actor"]) if kind else ("opened", issue["author"])
-            )
-            payload = {"action": action, "issue": shown}
-            yield base | {
-                "type": "IssuesEvent",
-                "actor": account(actor),
-                "payload": payload,
-            }
+            payload |= {"action": "created", "comment": _comment(what)}
+            name = "IssueCommentEvent"
+        actor = account(what["actor" if kind == 2 else "author"])
+        yield base | {"type": name, "actor": actor, "payload": payload}
 
 
 def _comment(comment):

@@ -50,16 +50,14 @@ def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
     gis_builder.import_tracker(tmp_path / "dump", work)
     gis_builder.detect(work)
     other = gis_builder.pair(work, tmp_path / "gis")
-    mine = {
-        (row["url1"], row["url2"]): row
-        for row in built.pairs.rows.to_dicts()
-        if row["label"]
-    }
-    theirs = {
-        (row["url1"], row["url2"]): row
-        for row in other.pairs.rows.to_dicts()
-        if row["label"]
-    }
+    mine, theirs = (
+        {
+            (row["url1"], row["url2"]): row
+            for row in made.pairs.rows.to_dicts()
+            if row["label"]
+        }
+        for made in (built, other)
+    )
     both = mine.keys() & theirs.keys()
     assert len(both) >= 0.97 * max(len(mine), len(theirs))
     for key in both:
@@ -99,18 +97,13 @@ def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsy
 def test_changed_settings_repeat_only_dependent_tasks(built, source, tmp_path, work):
     shutil.copytree(built.work, work)
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
-    for settings, is_judged_again in (
-        (
-            pairs
-            | {
-                "limits.per_repo_max": 9,
-                "pair.similar_at": 0.7,
-                "pair.negatives": "hard",
-            },
-            False,
-        ),
-        ({"detect.min_confidence": 0.9}, True),
-    ):
+    pairs |= {
+        "limits.per_repo_max": 9,
+        "pair.similar_at": 0.7,
+        "pair.negatives": "hard",
+    }
+    detection = {"detect.min_confidence": 0.9}
+    for settings, is_judged_again in ((pairs, False), (detection, True)):
         before = set(times(work))
         made = build(source, tmp_path / "gis", work=work, settings=settings, fresh=True)
         new = set(times(work)) - before
@@ -163,16 +156,14 @@ def test_invalid_ranges_of_hours(words, why):
 
 def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
-    hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
     (tmp_path / "hours").mkdir()
     lines = b"".join(
         gzip.decompress((source / f"{hour}.json.gz").read_bytes()) for hour in HOURS
     )
     lines = lines.replace(b'"author_association":"NONE",', b"")
-    for hour, data in zip(
-        hours, (gzip.compress(lines), gzip.compress(lines)[:-9]), strict=False
-    ):
-        (tmp_path / "hours" / f"{hour}.json.gz").write_bytes(data)
+    for hour, end in {"2025-05-23-23": None, "2025-05-24-0": -9}.items():
+        path = tmp_path / "hours" / f"{hour}.json.gz"
+        path.write_bytes(gzip.compress(lines)[:end])
     cards = []
     for last in ("2025-05-23-23", "2025-05-24-1"):
         made = gis_builder.archive(

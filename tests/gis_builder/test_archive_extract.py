@@ -4,7 +4,6 @@ import gzip
 import json
 
 import polars as pl
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -94,34 +93,18 @@ def test_an_issue_with_its_comment_and_closing(tmp_path):
         tmp_path,
         [opened(1, issue(3)), comment(2, 3, "Duplicate of #1"), closing, STARTED],
     )
-    assert (counts["events"], counts["issue_events"], counts["broken_lines"]) == (
-        4,
-        3,
-        {},
+    assert (
+        counts.items() >= {"events": 4, "issue_events": 3, "broken_lines": {}}.items()
     )
-    assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
-    said, done, shown, named = rows
-    assert (said["number"], said["id"], said["author"], said["body"]) == (
-        3,
-        52,
-        "bob",
-        "Duplicate of #1",
-    )
-    assert (done["action"], done["author"], done["created_at"]) == (
-        "closed",
-        "max",
-        AT.format(9),
-    )
-    assert (shown["state"], shown["labels"], shown["changed_at"]) == (
-        "closed",
-        ["bug"],
-        AT.format(9),
-    )
-    assert (named["name"], named["repo_id"], named["event_at"]) == (
-        "acme/rocket",
-        7,
-        AT.format(9),
-    )
+    said = {"kind": "comment", "number": 3, "id": 52, "author": "bob"}
+    at = AT.format(9)
+    expected = [
+        said | {"body": "Duplicate of #1"},
+        {"kind": "event", "action": "closed", "author": "max", "created_at": at},
+        {"kind": "issue", "state": "closed", "labels": ["bug"], "changed_at": at},
+        {"kind": "repo", "name": "acme/rocket", "repo_id": 7, "event_at": at},
+    ]
+    assert [row | part for row, part in zip(rows, expected, strict=True)] == rows
     assert len({row["key"] for row in rows}) == 1
 
 
@@ -194,25 +177,11 @@ def test_the_number_of_reasons_is_bounded(tmp_path):
     assert len(counts["broken_lines"]) <= 21
 
 
-@pytest.mark.parametrize(
-    "lost, kept, why",
-    [
-        (
-            b"junk",
-            3,
-            "4 of 7 lines are broken, most of them with: truncated line; download it again",
-        ),
-        (b"junk", 4, ""),
-    ],
-    ids=["most lines", "half of the lines"],
-)
-def test_an_hour_that_is_mostly_lost_is_refused(tmp_path, lost, kept, why):
-    lines = [*[lost] * 4, *[STARTED] * kept]
-    if not why:
-        assert read(tmp_path, lines)[1]["broken_lines"] == {"truncated line": 4}
-        return
-    with data_error(why):
-        read(tmp_path, lines)
+def test_an_hour_that_is_mostly_lost_is_refused(tmp_path):
+    half = [b"junk"] * 4 + [STARTED] * 4
+    assert read(tmp_path, half)[1]["broken_lines"] == {"truncated line": 4}
+    with data_error("4 of 7 lines are broken, most of them with: truncated line; down"):
+        read(tmp_path, half[:-1])
 
 
 def test_a_truncated_file_is_read_to_its_end(tmp_path):

@@ -33,13 +33,10 @@ def test_workers_and_buckets_do_not_change_the_dataset(
 ):
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
     # One bucket, and a number that depends on the size.
-    for buckets, size in (
-        (1, 1 << 30),
-        (1, 4000),
-    ):
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
+    for size in (1 << 30, 4000):
+        sizes = {"_MIN_BUCKETS": 1, "_BUCKET_BYTES": size, "_SORT_BYTES": 20_000}
+        for name, value in sizes.items():
+            monkeypatch.setattr(f"gis_builder.gh_archive.archive_run.{name}", value)
         other = build(source, tmp_path / f"of-{size}")
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
@@ -134,17 +131,8 @@ def test_a_cluster_without_its_largest_machine_goes_on(tmp_path, monkeypatch, ca
         assert all(task.outs[0].exists() for task in tasks)
         (tmp_path / ".shared").write_text("that of another machine")
         with data_error(rf"host {socket.gethostname()}: {tmp_path} is not shared"):
-            list(
-                ray.run(
-                    [
-                        FileTask(
-                            (tmp_path / "last.out",),
-                            attempted,
-                            (tmp_path / "last.log", 0, 0),
-                        )
-                    ]
-                )
-            )
+            last = tmp_path / "last.log", 0, 0
+            list(ray.run([FileTask((tmp_path / "last.out",), attempted, last)]))
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
@@ -171,23 +159,25 @@ def issue(number, minute, **more):
 
 def shown(number, minute, association="NONE", **more):
     own = issue(number, minute, **more)
-    return r.row(
+    return r.row_of(
         place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association
     )
 
 
 def said(number, minute, author, association):
     own = Comment(minute, author, "NONE", at(minute), f"by {author}")
-    return r.row(place(minute), r.COMMENT, own, number=number, association=association)
+    return r.row_of(
+        place(minute), r.COMMENT, own, number=number, association=association
+    )
 
 
 def done(number, minute, kind="closed", actor="max"):
     values = {"number": number, "id": minute, "created_at": at(minute)}
-    return r.row(place(minute), r.EVENT, action=kind, author=actor, **values)
+    return r.row_of(place(minute), r.EVENT, action=kind, author=actor, **values)
 
 
 def named(minute, name):
-    return r.row(place(minute), r.REPO, name=name)
+    return r.row_of(place(minute), r.REPO, name=name)
 
 
 def repo(rows):
@@ -197,23 +187,18 @@ def repo(rows):
 
 
 def test_the_latest_name_of_a_repository_counts():
-    found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
+    pull = r.row_of(place(3), r.PULL, number=5)
+    found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2), pull])
     assert found.name == found.threads[1].issue.repo == "acme/Comet"
     assert found.former_names == {"acme/rocket", "acme/probe"}
-    assert found.kind_of(IssueRef("Acme/Rocket", 1)) is Kind.ISSUE
-    assert found.named_at == (at(9), 9)
-
-
-def test_kinds_of_references():
-    found = repo([shown(1, 2), r.row(place(3), r.PULL, number=5)])
-    kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
+    kinds = [found.kind_of(IssueRef("Acme/Rocket", number)) for number in (1, 5, 6)]
     assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
     assert found.kind_of(IssueRef("acme/other", 1)) is Kind.UNKNOWN
-    assert found.highest == 5
+    assert (found.named_at, found.highest) == ((at(9), 9), 5)
 
 
 def test_pushers_and_owners_are_members_without_an_association():
-    member = r.row(place(1), r.MEMBER, name="max")
+    member = r.row_of(place(1), r.MEMBER, name="max")
     given = (("max", None), ("Acme", None), ("eve", None), ("max", "NONE"))
     comments = [said(1, minute, *each) for minute, each in enumerate(given, 2)]
     thread = repo([shown(1, 1), member, *comments]).threads[1]
@@ -226,25 +211,18 @@ def test_pushers_and_owners_are_members_without_an_association():
 
 
 def test_the_last_closing_decides_closed_by():
-    closed = shown(1, 8, state="closed", closed_at=at(8))
-    thread = repo(
-        [closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]
-    ).threads[1]
+    """A lost closing is restored, but not within a minute of another."""
+    closed = shown(1, 9, state="closed", closed_at=at(8))
+    events = [closed, done(1, 3), done(1, 5, "reopened")]
+    thread = repo([*events, done(1, 8, actor="eve")]).threads[1]
     assert thread.issue.closed_by == "eve"
     assert [event.kind for event in thread.events] == ["closed", "reopened", "closed"]
-
-
-def test_a_lost_closing_event_is_restored():
-    closed = shown(1, 9, state="closed", closed_at=at(8))
-    thread = repo([closed, done(1, 3), done(1, 5, "reopened")]).threads[1]
+    thread = repo(events).threads[1]
     assert thread.issue.closed_by is None
     assert thread.events[-1] == Event("closed", None, at(8))
-    # Within a minute it is the same closing.
-    near = repo(
-        [shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]
-    ).threads[1]
-    assert near.issue.closed_by == "max"
-    assert len(near.events) == 1
+    later = shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z")
+    near = repo([later, done(1, 8)]).threads[1]
+    assert (near.issue.closed_by, len(near.events)) == ("max", 1)
 
 
 def test_exclusions(tmp_path):
@@ -272,15 +250,11 @@ def test_exclusions(tmp_path):
 
 
 def test_a_forged_number_does_not_exhaust_memory():
-    honest = repo([shown(number, 2) for number in range(1, 9)])
+    issues = [shown(number, 2) for number in range(1, 9)]
+    honest = repo(issues)
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
     assert list(sample_order(honest, 42)) == as_crawled
-    forged = repo(
-        [
-            *(shown(number, 2) for number in range(1, 9)),
-            r.row(place(3), r.PULL, number=9_999_999),
-        ]
-    )
+    forged = repo([*issues, r.row_of(place(3), r.PULL, number=9_999_999)])
     tracemalloc.start()
     assert sorted(sample_order(forged, 42)) == list(range(1, 9))
     peak = tracemalloc.get_traced_memory()[1]

@@ -56,19 +56,18 @@ def threads(work):
 
 
 def test_each_repository_has_its_own_outcome(tiny, work):
-    names = [
-        "acme/missile",
-        "acme/Rocket",
-        "acme/vault",
-        "acme/quiet",
-        "acme/void",
-        "acme/nowhere",
-    ]
+    expected = {
+        "acme/missile": "renamed",
+        "acme/Rocket": "ok",
+        "acme/vault": "not_found",
+        "acme/quiet": "issues_disabled",
+        "acme/void": "empty",
+        "acme/nowhere": "not_found",
+    }
     before = tiny.stats.points
-    done = crawled(tiny, work, names, strategy="all")
+    done = crawled(tiny, work, list(expected), strategy="all")
     rows = done.repositories
-    outcomes = ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
-    assert [row.outcome for row in rows] == outcomes
+    assert {row.name: row.outcome for row in rows} == expected
     assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
     assert (rows[0].max_number, rows[0].labels) == (9, ("Duplicate",))
     assert all(row.detail for row in rows if row.outcome != "ok")
@@ -116,14 +115,11 @@ def test_a_search_stores_only_candidates_completely(undisturbed):
     ]
     assert threads(undisturbed["search"]) == candidates
     assert len(candidates) > 9  # above the limit of a search, so windows were split
-    for table in ("issues", "comments", "events"):
-        rows = {
-            strategy: set(contents(work)[table])
-            for strategy, work in undisturbed.items()
-        }
-        of_threads = {row for row in rows["search"] if row[1] in candidates}
-        assert of_threads
-        assert of_threads <= rows["all"]
+    everything = contents(undisturbed["all"])
+    for table, rows in contents(undisturbed["search"]).items():
+        if table in ("issues", "comments", "events"):
+            of_threads = {row for row in rows if row[1] in candidates}
+            assert set() < of_threads <= set(everything[table])
 
 
 def test_a_too_frequent_phrase_is_skipped_with_a_warning(station, work):
@@ -185,24 +181,19 @@ def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path, work)
 
 
 def test_the_sample_for_negatives_does_not_depend_on_batches(station, tmp_path):
-    samples = {}
-    for batch, count in ((9, 20), (100, 20), (9, 30), (9, 1000)):
-        work = tmp_path / f"{batch}-{count}"
-        crawled(station, work, issue_batch=batch, at_least=count)
-        samples[batch, count] = stored(
-            work, "SELECT number FROM issues WHERE NOT is_pull ORDER BY number"
-        )
-    crawled(station, tmp_path / "9-20", at_least=30)
-    numbers = stored(
-        tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY number"
-    )
-    assert numbers == samples[9, 30]
-    assert samples[9, 20] == samples[100, 20]
-    assert 20 <= len(samples[9, 20]) < len(samples[9, 30]) < len(samples[9, 1000])
-    assert set(samples[9, 20]) < set(samples[9, 30])
-    assert samples[9, 1000] == [
-        n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)
-    ]
+    def sample(batch, count, folder):
+        crawled(station, tmp_path / folder, issue_batch=batch, at_least=count)
+        sql = "SELECT number FROM issues WHERE NOT is_pull ORDER BY number"
+        return stored(tmp_path / folder, sql)
+
+    small = sample(9, 20, "small")
+    large = sample(9, 30, "large")
+    assert sample(100, 20, "other") == small
+    assert sample(9, 30, "small") == large
+    assert 20 <= len(small) < len(large)
+    assert set(small) < set(large)
+    everything = [n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)]
+    assert sample(9, 1000, "all") == everything
 
 
 def test_an_update_equals_a_new_crawl(station, tmp_path, work):
@@ -328,15 +319,11 @@ def test_faults_do_not_change_the_content(
     rules = tuple(
         Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds
     )
-    with serve(
-        station_dump,
-        faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20),
-    ) as server:
-        assert (
-            crawled(server, work, strategy=strategy, timeout_s=0.5).status.warnings
-            == ()
-        )
+    faults = FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
+    with serve(station_dump, faults=faults) as server:
+        done = crawled(server, work, strategy=strategy, timeout_s=0.5)
         assert server.stats.faults
+    assert done.status.warnings == ()
     assert contents(work) == contents(undisturbed[strategy])
 
 
@@ -414,11 +401,7 @@ def test_waits_for_points_follow_the_clock_of_the_server(tiny_dump, work):
 def test_pages_shrink_until_the_server_can_answer(station_dump, undisturbed, work):
     rule = Rule(kind="502", page_over=46)
     # Without further pages of 100.
-    whole = {
-        "comments_inline": 45,
-        "events_inline": 9,
-        "labels_inline": 9,
-    }
+    whole = {"comments_inline": 45, "events_inline": 9, "labels_inline": 9}
     with serve(station_dump, faults=FaultPlan(rules=(rule,))) as server:
         crawled(server, work, strategy="all", thread_batch=100, **whole)
         assert 2 <= server.stats.faults.total() < 9
@@ -446,23 +429,17 @@ def test_several_tokens_give_the_same_content(tiny, tmp_path):
 
 
 def test_a_rejected_token_ends_the_crawl(tiny, work):
-    for tokens in ("bad", "bad,bad2"):
-        with raises(AuthError, match="rejects"):
-            crawled(tiny, work, [ROCKET, FUEL], token=tokens)
+    with raises(AuthError, match="rejects"):
+        crawled(tiny, work, [ROCKET, FUEL], token="bad,bad2")
 
 
 @parametrize("all_if_small, kind", [(True, "sweep"), (False, "search")])
 def test_small_repositories_are_swept(station, work, all_if_small, kind):
     """The station takes two or three pages, and a search with many phrases far more."""
-    crawled(
-        station,
-        work,
-        phrases=[f"word{place}" for place in range(40)],
-        all_if_small=all_if_small,
-    )
-    assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [
-        kind
-    ]
+    phrases = [f"word{place}" for place in range(40)]
+    crawled(station, work, phrases=phrases, all_if_small=all_if_small)
+    kinds = stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'")
+    assert kinds == [kind]
 
 
 def test_logs_have_requests_and_verdicts_but_no_token(tmp_path, caplog):

@@ -79,10 +79,7 @@ def whole(body, *headers, status=b"200 OK"):
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
         # Without a length: a truncated body must not look complete.
-        (
-            b"HTTP/1.1 200 OK\r\n\r\n",
-            b" ",
-        ),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
         (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
@@ -98,53 +95,34 @@ def test_slow_responses_end_at_the_deadline(wire, head, byte):
 def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch):
     monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))
-    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith(
-        "a response of more"
-    )
-    flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
 
-    def behave(peer):
-        peer.sendall(flood)
+    def flood(peer):
+        peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
             peer.sendall(b" " * 65536)
 
-    assert ask(wire(behave), LONG_S).message.startswith("a response of more")
+    for behave in (whole(bomb, b"content-encoding: gzip"), flood):
+        assert ask(wire(behave), LONG_S).message.startswith("a response of more")
 
 
 @parametrize(
-    "body, header, message",
+    "body, encoding, message",
     [
-        (
-            gzip.compress(b"{}" * 999, mtime=0)[:-9],
-            b"content-encoding: gzip",
-            "truncated",
-        ),
-        (b"{}", b"content-encoding: gzip", "damaged"),
-        (
-            gzip.compress(b"{}", mtime=0),
-            b"content-encoding: gzip, gzip",
-            "not requested",
-        ),
-        (b"{}", b"content-encoding: br", "not requested"),
+        (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"gzip", "truncated"),
+        (b"{}", b"gzip", "damaged"),
+        (gzip.compress(b"{}", mtime=0), b"gzip, gzip", "not requested"),
     ],
 )
-def test_invalid_content_encodings(wire, body, header, message):
-    answer = ask(wire(whole(body, header)), LONG_S)
+def test_invalid_content_encodings(wire, body, encoding, message):
+    answer = ask(wire(whole(body, b"content-encoding: " + encoding)), LONG_S)
     assert answer.kind is AnswerKind.DAMAGED
     assert message in answer.message
 
 
 def test_an_echoed_token_is_masked(wire):
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
-    answer = ask(
-        wire(
-            whole(
-                gzip.compress(body),
-                b"content-encoding: gzip",
-                b"x-echo: " + SECRET.encode(),
-            )
-        )
-    )
+    headers = b"content-encoding: gzip", b"x-echo: " + SECRET.encode()
+    answer = ask(wire(whole(gzip.compress(body), *headers)))
     assert SECRET not in repr(answer)
     assert b"you sent Bearer ****" in bytes(answer.data["node"])
 
@@ -158,9 +136,6 @@ def test_an_echoed_token_is_masked(wire):
         b"HTTP/1.1 301 Moved\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 500 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 429 Slow\r\nretry-after: "
-        + b"9" * 400
-        + b"\r\ncontent-length: 0\r\n\r\n",
     ],
 )
 def test_invalid_http_does_not_raise(wire, said):

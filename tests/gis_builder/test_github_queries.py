@@ -15,26 +15,18 @@ from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema
 from tests.support.shorthand import each_line, parametrize
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
-REFS = [
-    IssueRef("acme/fuel", 2),
-    IssueRef("acme/rocket", 1),
-    IssueRef("acme/rocket", 7),
-]
+REFS = [IssueRef("acme/fuel", 2), *(IssueRef("acme/rocket", n) for n in (1, 7))]
 
 
 def every_query(server):
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
     after = {"comments": HOSTILE, "events": HOSTILE, "labels": ""}
+    keys = [(HOSTILE,), ("x", HOSTILE)]
     top_ups = [TopUp(REFS[0], part, cursor, 1) for part, cursor in after.items()]
     return [
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
-        queries.searches(
-            [
-                CrawlTask("a/b", "search", HOSTILE),
-                CrawlTask("a/b", "search", "x", HOSTILE),
-            ]
-        ),
+        queries.searches([CrawlTask("a/b", "search", *key) for key in keys]),
         queries.issues(REFS, with_thread=True),
         queries.issues(REFS, with_thread=False),
         queries.listing("acme/fuel", 49, None),
@@ -77,9 +69,7 @@ EDGES = st.none() | SECONDS
 
 
 def holds(window, second):
-    return (window.start is None or window.start <= second) and (
-        window.end is None or second <= window.end
-    )
+    return (window.start or 0) <= second <= (window.end or 1 << 40)
 
 
 @given(EDGES, EDGES, SECONDS, SECONDS, st.integers(1001, 10**6), SECONDS)
@@ -93,14 +83,9 @@ def test_split_windows_cover_every_second_once(start, end, first, last, count, s
         return
     assert len(parts) >= 2
     assert sum(holds(part, second) for part in parts) == holds(window, second)
-    edges = [
-        moment
-        for part in parts
-        for moment in (part.start, part.end)
-        if moment is not None
-    ]
-    for edge in edges:
-        assert sum(holds(part, edge) for part in parts) == 1
+    for part in parts:
+        for edge in filter(None, (part.start, part.end)):
+            assert sum(holds(other, edge) for other in parts) == 1
 
 
 @given(start=SECONDS, length=st.integers(0, 10**9))

@@ -50,6 +50,7 @@ REPO_FILES = [
 MARK = event(HOME, 1, "marked_as_duplicate", 3)
 LINES = [
     ("issues", issue(HOME, 1) | {"state": [1]}),
+    ("issues", {}),
     ("issues", issue(HOME, 2**31 - 1)),
     ("issues", issue(HOME, 10_000_001)),
     ("missing", {"number": 5, "status": {}}),
@@ -81,6 +82,7 @@ OBJECTS = [
             r"""
     x.json:2: unknown layout | [{"event": "labeled"}, {"of": "nothing"}]
     unknown layout | [1, 2]
+    x.json:1: unknown layout | [{}, {"id": 1, "title": "x", "created_at": "2024-01-01"}]
     x.json:2: not JSON (unbalanced brackets | [{"event": "labeled"}
     x.json:1: unknown layout | [NaN
     x.json:1: is an error message of GitHub | {"message": "Bad credentials", "documentation_url": ""}
@@ -140,7 +142,7 @@ TABLES = [
     """,
             columns=2,
         )
-    ),
+    )
 ]
 
 

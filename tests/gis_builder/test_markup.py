@@ -8,7 +8,7 @@ import polars as pl
 import gis_builder
 from gis_builder.trackers.markup import to_markdown
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import parametrize, text_lines, values
+from tests.support.shorthand import parametrize, text_lines
 
 from .detect_threads import DUPLICATE, decided, said
 from .working_folder import imported, stored, verdicts
@@ -143,11 +143,7 @@ CLAIMS = {
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
             {
                 "content": [
-                    {
-                        "type": "text",
-                        "text": "Duplicate of APP-30",
-                        "marks": [{"type": "strike"}],
-                    }
+                    {"text": "Duplicate of APP-30", "marks": [{"type": "strike"}]}
                 ]
             },
         ],
@@ -311,49 +307,48 @@ def test_closing_comments_of_any_tracker(tmp_path, comment):
         assert len(verdicts(work)["tickets/tickets#101"][1]) == len(expected)
 
 
-TEXTS = [
-    *values(
-        r"""
-    jira | 'He says {quote}One.\nTwo.{quote} No.' | 'He says \n> One.\n> Two.\n\n No.'
-    jira | '{code:java|title=x}\na = `b`\n{code}\r\nEnd.' | '```\na = `b`\n```\nEnd.'
-    jira | '{noformat}\n```\n{noformat}' | '````\n```\n````\n'
-    jira | 'bq. One.\nTwo.' | '> One.\n\nTwo.'
-    jira | [https://a.example.com|https://a.example.com|smart-link] | https://a.example.com
-    jira | [^log.txt] !a.png|thumbnail! !my shot.png! [~ann] | log.txt ![](a.png) ![my shot.png]() @ann
-    jira | 'h2. Steps\n{color:#205081}Open{color} {{x.y}}, -not- 2-3, a--b' | '## Steps\nOpen `x.y`, ~~not~~ 2-3, a--b'
-    jira | '{panel:title=Log|x=y}\none\n{panel}' | '**Log**\none\n'
-    jira | {quote}One {code} two, a[0|1], wow! | {quote}One {code} two, a[0|1], wow!
-    trac | '== Steps ==\n[https://a.example.com here] {{{x}}}' | '## Steps\n[here](https://a.example.com) `x`'
-    redmine | 'h2. Steps\n\n"here":https://a.ex. @x@ !a.png!' | '## Steps\n\n[here](https://a.ex). `x` ![](a.png)'
-    redmine | 'Mail @ann and @bob\r\nEnd.' | 'Mail @ann and @bob\r\nEnd.'
-    other | [quote=bob]One.[quote]Two.[/quote][/quote] No. | '> One.\n> > Two.\n\n No.'
-    other | [url=https://a.example.com]here[/url] [i]a[/i] | [here](https://a.example.com) a
-    other | -a b- {{x}} [a|b] !x! h2. c @d@ {code} x[i] /{code} | -a b- {{x}} [a|b] !x! h2. c @d@ {code} x[i] /{code}
-    other | '`{quote}` ```{color}```\n```\n[b]a[/b]\n```\n[b]c[/b]' | '`{quote}` ```{color}```\n```\n[b]a[/b]\n```\nc'
-    other | <p>One<br>two.</p><ul><li>a</li></ul><pre>x &lt; y</pre> | 'One\ntwo.\n\n- a\n```\nx < y\n```'
-    other | <p><a href="https://a.ex">b</a> <s>c</s> <img src="x" alt="d"></p> | [b](https://a.ex) ~~c~~ ![d]()
-    gitlab | 'bq. One.\n[b]a[/b] {quote}b{quote}\r\n' | 'bq. One.\n[b]a[/b] {quote}b{quote}'
-""",
-        gitlab=gitlab,
-        jira=jira,
-        other=other,
-        redmine=redmine,
-        trac=trac,
-    ),
-    (
-        jira,
-        "[here | https://a.example.com] [https://b.example.com]",
-        "[here](https://a.example.com) https://b.example.com",
-    ),
-]
+# Texts, and what they become.
+TEXTS = {
+    jira: r"""
+        He says {quote}One.\nTwo.{quote} No. => He says \n> One.\n> Two.\n\n No.
+        {code:java|title=x}\na = `b`\n{code}\r\nEnd. => ```\na = `b`\n```\nEnd.
+        {noformat}\n```\n{noformat} => ````\n```\n````\n
+        bq. One.\nTwo. => > One.\n\nTwo.
+        [here | https://a.example] [https://b.example] => [here](https://a.example) https://b.example
+        [https://a.example|https://a.example|smart-link] => https://a.example
+        [^log.txt] !a.png|thumbnail! !my shot.png! [~ann] => log.txt ![](a.png) ![my shot.png]() @ann
+        h2. Steps\n{color:#205081}Open{color} {{x.y}}, -not- 2-3, a--b => ## Steps\nOpen `x.y`, ~~not~~ 2-3, a--b
+        {panel:title=Log|x=y}\none\n{panel} => **Log**\none\n
+        {quote}One {code} two, a[0|1], wow! => {quote}One {code} two, a[0|1], wow!
+    """,
+    trac: r"""
+        == Steps ==\n[https://a.example here] {{{x}}} => ## Steps\n[here](https://a.example) `x`
+    """,
+    redmine: r"""
+        h2. Steps\n\n"here":https://a.example. @x@ !a.png! => ## Steps\n\n[here](https://a.example). `x` ![](a.png)
+        Mail @ann and @bob\r\nEnd. => Mail @ann and @bob\r\nEnd.
+    """,
+    other: r"""
+        [quote=bob]One.[quote]Two.[/quote][/quote] No. => > One.\n> > Two.\n\n No.
+        [url=https://a.example]here[/url] [i]a[/i] => [here](https://a.example) a
+        -a b- {{x}} [a|b] !x! h2. c @d@ {code} x[i] /{code} => -a b- {{x}} [a|b] !x! h2. c @d@ {code} x[i] /{code}
+        `{quote}` ```{color:red}```\n```\n[b]a[/b]\n```\n[b]c[/b] => `{quote}` ```{color:red}```\n```\n[b]a[/b]\n```\nc
+        <p>One<br>two.</p><ul><li>a</li></ul><pre>x &lt; y</pre> => One\ntwo.\n\n- a\n```\nx < y\n```
+        <p><a href="https://a.example">b</a> <s>c</s> <img src="x" alt="d"></p> => [b](https://a.example) ~~c~~ ![d]()
+    """,
+    gitlab: r"""
+        bq. One.\n[b]a[/b] {quote}b{quote}\r\n => bq. One.\n[b]a[/b] {quote}b{quote}
+    """,
+}
 
 
-@parametrize("make", [jira, trac, redmine, other, gitlab])
+@parametrize("make", TEXTS)
 def test_bodies_become_markdown(tmp_path, make):
-    own = [(body, expected) for kind, body, expected in TEXTS if kind is make]
-    work = bulk(tmp_path, make, [body for body, _ in own], ["Fixed."] * len(own))
+    own = [line.split(" => ") for line in text_lines(TEXTS[make])]
+    texts = [body.replace("\\r", "\r") for body, _ in own]
+    work = bulk(tmp_path, make, texts, ["Fixed."] * len(own))
     bodies = stored(work, "SELECT body FROM issues WHERE number > 100 ORDER BY number")
-    assert bodies == [expected for _, expected in own]
+    assert bodies == [expected.replace("\\r", "\r") for _, expected in own]
 
 
 def test_the_dataset_has_words_and_code_without_markup(tmp_path):
@@ -366,33 +361,33 @@ def test_the_dataset_has_words_and_code_without_markup(tmp_path):
 
 UNITS = [
     *text_lines(r"""
-    {quote}a
-    {quote
-    {code}\n
-    {code:a
-    bq. x\n
-    bc. x\n\n
-    {panel:title=
-    [quote]
-    [quote][/quote]
-    [code]x
-    [url=https://x.y/
-    [b]x[/
-    {{{\n
-    {{{#!div\n
-    <a href='http://x'>a
-    <pre>
-    <blockquote>
-    <blockquote></blockquote>
-    <img alt="a
-    [a|http://x
-    [^a
-    !a
-    "a":http://
-    {{a
-    comment:1:
-    {html}<p>
-"""),
+        {quote}a
+        {quote
+        {code}\n
+        {code:a
+        bq. x\n
+        bc. x\n\n
+        {panel:title=
+        [quote]
+        [quote][/quote]
+        [code]x
+        [url=https://x.y/
+        [b]x[/
+        {{{\n
+        {{{#!div\n
+        <a href='http://x'>a
+        <pre>
+        <blockquote>
+        <blockquote></blockquote>
+        <img alt="a
+        [a|http://x
+        [^a
+        !a
+        "a":http://
+        {{a
+        comment:1:
+        {html}<p>
+    """),
     "{noformat}x ",
     "<a href ",
     "-a b- ",

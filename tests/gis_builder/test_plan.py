@@ -59,11 +59,7 @@ def test_the_cost_of_a_search():
 @parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(work, strategy):
     # A former name, and a missing repository.
-    names = [
-        *NAMES,
-        "lumenbase/lumen-tsdb",
-        "acme/nowhere",
-    ]
+    names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]
     with serve(SAMPLE) as server:
         access = ACCESS | {"api_url": server.url, "strategy": strategy}
         planned = gis_builder.plan(names, **access)
@@ -74,13 +70,8 @@ def test_a_plan_of_the_sample(work, strategy):
             spent = server.stats.requests - before
             assert abs(spent - planned.requests) <= 6  # targets in other repositories
     result = planned.to_dict()
-    assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + [
-        "renamed",
-        "not_found",
-    ]
-    assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [
-        False
-    ] * 2
+    found = [(row["outcome"], row["points"] > 0) for row in result["repositories"]]
+    assert found == [("ok", True)] * 6 + [("renamed", False), ("not_found", False)]
     assert result["points"] == sum(row["points"] for row in result["repositories"])
     assert result["estimate"] == (strategy == "search")
     shown = " ".join(repr(planned).split())
@@ -152,17 +143,11 @@ def look_up(*answers, **changes):
         return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
-@parametrize(
-    "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
-)
+@parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]])
 def test_a_private_repository_that_is_wanted(answers):
     row = look_up(*answers, include_private=True).repositories[0].row
-    assert (row.outcome, row.detail, row.max_number, row.as_of) == (
-        "ok",
-        "",
-        7,
-        "2020-01-03T00:00:00Z",
-    )
+    assert (row.outcome, row.detail, row.max_number) == ("ok", "", 7)
+    assert row.as_of == "2020-01-03T00:00:00Z"
     assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
 
 
@@ -178,7 +163,6 @@ def test_a_private_repository_that_is_wanted(answers):
             "the disk is full.*run the same command",
         ),
     ],
-    ids=["private", "not for this token", "missing", "failed for good"],
 )
 def test_refused_look_ups(answers, error, detail):
     with raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
@@ -213,12 +197,8 @@ def test_stages_of_a_crawl(station, tmp_path, strategy, expected):
     assert " min left at this speed, for one token" in repr(running)
     assert running.left > 0
     (missing, repo) = done.status.repositories
-    assert (missing.stage, repo.stage, repo.progress, done.status.eta_s) == (
-        "not found",
-        "done",
-        1.0,
-        0.0,
-    )
+    assert (missing.stage, repo.stage) == ("not found", "done")
+    assert (repo.progress, done.status.eta_s) == (1.0, 0.0)
     (comments,) = stored(work, "SELECT count(*) FROM comments")
     result = done.to_dict()
     assert (result["comments"], result["repositories"]) == (comments, 2)

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from contextlib import suppress
+from math import nan
 from pathlib import Path
 
 import gis_builder
@@ -12,7 +13,7 @@ from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import config_error, data_error, parametrize, table
 
-from .conftest import DATA, closed, comment, issue, write_tracker
+from .conftest import DATA, closed, comment, event, issue, write_tracker
 from .crawl_world import crawled
 from .working_folder import contents, imported, stored, verdicts
 
@@ -44,14 +45,17 @@ def copied(layout, root):
 @parametrize("layout", LAYOUTS)
 def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
-    others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
-    shutil.copytree(others, root, dirs_exist_ok=True)
+    # Of backups: a tool's state, labels, milestones.
+    shutil.copytree(DATA / "other_files", root, dirs_exist_ok=True)
+    (root / "a.csv").write_text("name,mail\n")
     (row,) = imported(root, work, progress=True).repositories
     skipped = [
         line for line in capsys.readouterr().err.splitlines() if "skipped" in line
     ]
-    names = ", ".join(f"{root}/{path.name}" for path in sorted(others.iterdir()))
-    assert [line.partition(":")[0] for line in skipped] == [names]
+    names = ", ".join(
+        f"{root}/{name}" for name in ("a.csv", "labels.json", "milestone.json")
+    )
+    assert [line.partition(":")[0] for line in skipped] == [f"{names} and 1 more"]
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = verdicts(work)
     assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]
@@ -145,6 +149,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     events.write_text(whole + "{\n")
     with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
+    assert not [*work.glob("store.*")]
     for use in (gis_builder.status, gis_builder.detect):
         with config_error("no such store; run `gis import`"):
             use(work)
@@ -163,13 +168,32 @@ def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     assert contents(work) == once
 
 
-def test_closings_are_implied_without_events(tmp_path, work):
+def test_a_mark_may_name_an_issue_of_an_earlier_import(tmp_path, work):
+    for number, target in ((1, "o/r#2"), (3, f"{ROCKET}#1")):
+        events = [
+            event(ROCKET, number, kind, 5, canonical=target, state_reason="duplicate")
+            for kind in ("marked_as_duplicate", "closed")
+        ]
+        rows = [issue(ROCKET, number, **closed("max", 5))]
+        write_tracker(tmp_path / str(number), ROCKET, issues=rows, events=events)
+        imported(tmp_path / str(number), work)
+    found = [outcome for outcome, *_ in verdicts(work).values()]
+    assert found == ["uncertain", "duplicate"]
+    assert stored(work, "SELECT issue_count FROM repos") == [2]
+    write_tracker(tmp_path / "5", ROCKET, issues=[])
+    with data_error("contains no issue"):
+        imported(tmp_path / "5", work)
+
+
+def test_closings_are_implied_without_events(tmp_path, work, capsys):
     rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
     write_tracker(
         tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")]
     )
-    ((_, message),) = imported(tmp_path / "dump", work).status.warnings
+    (tmp_path / "dump" / "more.json").touch()
+    ((_, message),) = imported(tmp_path / "dump", work, progress=True).status.warnings
     assert message.startswith("1 comments and events skipped")
+    assert "/more.json: not read beside" in capsys.readouterr().err
     assert stored(work, "SELECT number, kind, actor FROM events") == [
         (1, "closed", "max")
     ]
@@ -195,8 +219,10 @@ def test_a_folder_without_a_tracker(tmp_path, work):
 
 
 @parametrize("name", ["issues.jsonl", "all.json"])
-@table("""
+@table(
+    """
     fields, kept
+    nans | []
     {'pull_request': None, 'event': None, 'createdAt': None, 'comments': None} | []
     {'created_at': 1704103200000, 'updated_at': 1704103200000, 'closed_at': None} | []
     {'comments': ['Me too.', 'Duplicate of #2']} | ['Me too.', 'Duplicate of #2']
@@ -204,7 +230,10 @@ def test_a_folder_without_a_tracker(tmp_path, work):
     {'comments': [{'body': 'Me too.', 'id': 7, 'created_at': '2024-01-05T00:00:00Z'}]} | ['Me too.']
     {'pull_request': {'html_url': None, 'diff_url': None, 'patch_url': None}} | []
     {'pull_request': {'diff_url': None, 'url': 'https://api.github.com/repos/o/r/pulls/1'}} | None
-""")
+""",
+    nans=dict.fromkeys(("body", "user", "closed_at", "pull_request"), nan)
+    | {"closed_by": ""},
+)
 def test_issues_that_pandas_or_datasets_saved(tmp_path, work, name, fields, kept):
     """Absent keys become null, times milliseconds; comments are embedded. None: it is a pull request."""
     lines = [issue(ROCKET, 1) | fields, issue(ROCKET, 2)]

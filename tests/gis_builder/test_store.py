@@ -61,17 +61,16 @@ def of_another_program(path):
         connection.execute("CREATE TABLE songs (name)")
 
 
-@parametrize(
-    "make, message",
-    [
-        (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
-        (
-            of_a_newer_version,
-            r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose",
-        ),
-        (of_another_program, "not a crawl store"),
-    ],
-    ids=["absent", "newer", "another program's"],
+@table(
+    """
+    make, message
+    absent | no such store; run `gis import` or `gis crawl` first
+    newer | made by a newer version .99, here 1.: update aoe-toolkit, or choose
+    other | not a crawl store
+    """,
+    absent=bool,
+    newer=of_a_newer_version,
+    other=of_another_program,
 )
 def test_invalid_stores_end_in_a_one_line_error(tmp_path, make, message):
     make(tmp_path / "store.sqlite")
@@ -105,9 +104,7 @@ def test_lists_of_repositories(tmp_path):
     assert read_repos("ann_acme/tools") == ["ann_acme/tools"]  # of a managed user
     many = [f"o/n{number}" for number in range(999)]  # longer than any path
     assert read_repos(",".join(many)) == many
-    papers = read_repos(SAMPLE.parent / "repos.txt")
-    assert len(papers) == 55
-    assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
+    assert len(read_repos(SAMPLE.parent / "repos.txt")) == 55
 
 
 @parametrize(
@@ -142,12 +139,9 @@ def test_sites_of_api_hosts():
     assert {host: site_at(host) for host in sites} == sites
 
 
-def test_urls_belong_to_the_server(tmp_path):
+def test_urls_belong_to_the_server(tmp_path, work):
     """Saved addresses name it, such as a GitHub Enterprise; links in texts to it are references."""
-    work, saved = (
-        tmp_path / "work",
-        Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved")),
-    )
+    saved = Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved"))
     for path in saved.rglob("*.jsonl"):
         text = path.read_text().replace("api.github.com", "git.acme.org/api/v3")
         path.write_text(text.replace("github.com", "git.acme.org"))
@@ -163,10 +157,8 @@ def test_urls_belong_to_the_server(tmp_path):
     assert found.str.starts_with("https://git.acme.org/").all()
     with config_error(r"contains issues of git\.acme\.org, not github\.com"):
         imported(SAMPLE / "quarryhq", work)
-    for folder, host in (
-        (work, "api.github.com"),
-        (tmp_path / "github", "git.acme.org"),
-    ):
+    hosts = {work: "api.github.com", tmp_path / "github": "git.acme.org"}
+    for folder, host in hosts.items():
         access = {"token": "t", "api_url": f"https://{host}"}
         with config_error(f"contains issues of .*, not {host}"):
             gis_builder.crawl("quarryhq/quarry", folder, update=True, **access)

@@ -168,11 +168,17 @@ def test_links_that_are_not_used_and_remarks_without_a_time(tmp_path):
     save(
         folder,
         "a.jsonl",
-        {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501},
+        {
+            "iid": 1,
+            "title": "a",
+            "created_at": DAYS[0],
+            "duplicated_to_id": 501,
+            "notes": [{"body": day, "created_at": day} for day in reversed(DAYS)],
+        },
     )
     save(
         folder,
-        "b.csv",
+        "b\udce9.csv",
         "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n",
     )
     warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
@@ -180,42 +186,27 @@ def test_links_that_are_not_used_and_remarks_without_a_time(tmp_path):
         "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
     )
     assert (
-        "b.csv: no column for body, so texts are only titles; if there is one, give"
+        "b?.csv: no column for body, so texts are only titles; if there is one, give"
         in warnings
     )
-    assert stored(work, "SELECT body, author, created_at FROM comments") == [
-        ("called; no answer; again", None, "2024-01-01T00:00:00Z")
+    sql = "SELECT body, author, created_at FROM comments ORDER BY number, id"
+    assert stored(work, sql) == [
+        *((day, None, day) for day in DAYS),
+        ("called; no answer; again", None, "2024-01-01T00:00:00Z"),
     ]
 
 
 def test_the_archive_of_an_ietf_group(tmp_path, work):
-    issue = {
-        "number": 1,
-        "title": "a",
-        "state": "OPEN",
-        "createdAt": DAYS[0],
-        "author": "ana",
-        "labels": [],
-    }
-    comment = {
-        "author": "bo",
-        "authorAssociation": "MEMBER",
-        "body": "Seen.",
-        "createdAt": DAYS[1],
-    }
-    pull = issue | {
-        "number": 2,
-        "state": "MERGED",
-        "url": "https://github.com/wg/draft/pull/2",
-    }
+    comment = {"author": "bo", "body": "Seen.", "createdAt": DAYS[1]}
+    issue = {"number": 1, "title": "a", "state": "OPEN", "createdAt": DAYS[0]}
+    issue |= {"author": "ana", "labels": []}
+    page = "https://github.com/wg/draft/pull/2"
     archive = {
         "repo": "wg/draft",
         "issues": [issue | {"body": "b", "comments": [comment]}],
-        "pulls": [pull],
+        "pulls": [issue | {"number": 2, "state": "MERGED", "url": page}],
     }
     imported(save(tmp_path, "archive.json", archive), work)
-    assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [
-        ("wg/draft", "ana")
-    ]
-    assert stored(work, "SELECT is_pull FROM issues WHERE number = 2") == [1]
+    found = stored(work, "SELECT repo, author, is_pull FROM issues ORDER BY number")
+    assert found == [("wg/draft", "ana", 0), ("wg/draft", None, 1)]
     assert stored(work, "SELECT body FROM comments") == ["Seen."]

@@ -214,29 +214,14 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     https://desk.example.com/other/issues/1 | to a ticket outside the import
 """)
 def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
-    ids, page = (
-        ["AB-1", "AB-2", "AB-3", "AB-03"],
-        "https://desk.example.com/acme/issues/",
-    )
+    page = "https://desk.example.com/acme/issues/"
+    cells = {"AB-1": "", "AB-2": cell, "AB-3": "", "AB-03": ""}
     rows = [
-        [
-            key,
-            "Title",
-            "2024-01-01",
-            cell if key == "AB-2" else "",
-            f"{page}{key}",
-            "a/b",
-        ]
-        for key in ids
+        [key, "Title", "2024-01-01", link, f"{page}{key}", "a/b"]
+        for key, link in cells.items()
     ]
-    imported(
-        table(
-            root / "t.csv",
-            ["id", "title", "created", "duplicate of", "url", "repo"],
-            rows,
-        ),
-        work,
-    )
+    header = ["id", "title", "created", "duplicate of", "url", "repo"]
+    imported(table(root / "t.csv", header, rows), work)
     skipped = work / "skipped_links.csv"
     rest = pl.read_csv(skipped)["reason"].to_list() if skipped.exists() else []
     assert rest == ([reason] if reason else [])
@@ -292,6 +277,9 @@ def test_a_later_export_keeps_the_numbers(root, work):
     rendered = pl.read_parquet(gis_builder.render(work, root / "t.parquet").out)
     numbers = dict(rendered.select("number", "key").iter_rows())
     assert numbers == {7: "7", 8: "b", 9: "a", 10: "0", 11: "8"}
+    later = "id,title,created,duplicate of\nc,New,2024-03-01,a\n"
+    imported(written(root / "t.csv", later), work)
+    assert verdicts(work)["tickets/t#12"][:2] == ("duplicate", ["tickets/t#9"])
 
 
 def test_ids_in_texts_become_references(root, work):
@@ -311,8 +299,9 @@ def test_ids_in_texts_become_references(root, work):
             "https://a.b",
         ),
         ('{"text": ' * 700 + "0" + "}" * 700, ""),
+        ("NaN", ""),
     ],
-    ids=["types", "an address", "deep"],
+    ids=["types", "an address", "deep", "pandas"],
 )
 def test_undocumented_rich_text_of_jira(root, work, text, expected):
     start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
@@ -344,7 +333,7 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root, work, capsys):
     skipped = [
         line.partition(":")[0] for line in messages if line.endswith("; skipped")
     ]
-    assert skipped == [f"{root}/people.csv, {root}/labels.json", f"{root}/bugs.xml"]
+    assert skipped == [f"{root}/bugs.xml", f"{root}/people.csv, {root}/labels.json"]
     (links,) = (line for line in messages if "links skipped" in line)
     assert links.startswith(
         "1 links skipped: 1 to a ticket outside the import; first 1 to 77; "
@@ -396,9 +385,10 @@ def test_damaged_files_of_github_are_skipped(tmp_path, work):
         imported(folder, work)
     crawled = imported(folder, work, skip_broken=True)
     assert crawled.repositories[0].issue_count == 1
-    assert [
-        words for _, words in crawled.status.warnings if words.startswith("2 damaged")
-    ]
+    ((_, words),) = crawled.status.warnings
+    assert words.startswith("2 damaged")
+    lines = written(tmp_path / "a.ndjson", f"{good}\n{{\n{good}\n".replace("1", "2", 1))
+    assert imported(lines, work, skip_broken=True).repositories[0].issue_count == 2
 
 
 def test_objects_without_urls_need_a_repository(root, work):
@@ -419,31 +409,21 @@ def test_objects_without_urls_need_a_repository(root, work):
 
 def test_wrong_options_are_refused(root, tmp_path, work):
     path = written(root / "t.csv", tickets("1", "2", "3"))
+    absent = tmp_path / "absent.csv"
     wrong = [
-        (
-            {"columns": {"name": "title"}},
-            ConfigError,
-            "'name': expected one of id, title",
-        ),
-        (
-            {"columns": {"title": "Titel"}},
-            DataError,
-            "no column 'Titel' for title; the columns are id",
-        ),
-        ({"repo": "desk"}, ConfigError, "expected owner/name"),
-        ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
-        (
-            {"links": path, "folder": tmp_path / "absent.csv"},
-            DataError,
-            "absent.csv: no such file",
-        ),
+        (path, {"columns": {"name": "title"}}, "'name': expected one of id, title"),
+        (path, {"columns": {"title": "Titel"}}, "no column 'Titel' for title; the col"),
+        (path, {"repo": "desk"}, "expected owner/name"),
+        (path, {"links": path}, "t.csv: no column for duplicate_of"),
+        (absent, {"links": path}, "absent.csv: no such file"),
     ]
-    for options, error, message in wrong:
-        with raises(error, match=message):
-            imported(options.pop("folder", path), work, **options)
+    for source, options, message in wrong:
+        with raises((ConfigError, DataError), match=message):
+            imported(source, work, **options)
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
-    with config_error("contains no tickets"):
-        imported(tmp_path / "dump", work, links=path)
+    for option in ({"links": path}, {"date_format": "%Y"}):
+        with config_error("contains no tickets"):
+            imported(tmp_path / "dump", work, **option)
 
 
 def test_a_preview_shows_columns_times_links_and_tickets(root, work):
@@ -465,14 +445,8 @@ A-3,x,1/1/2025,see 9,
     assert [(row["key"], row["created_at"][:10], row["duplicate_of"]) for row in seen.tickets] == [
         ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
     ]  # fmt: skip
-    assert seen.links == (
-        {
-            "words": "see …",
-            "links": "2",
-            "column": "duplicate_of",
-            "read as": "duplicate",
-        },
-    )
+    (link,) = seen.links
+    assert list(link.values()) == ["see …", "2", "duplicate_of", "duplicate"]
     assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
     assert "1 to a ticket outside the import; first A-3 to see 9" in seen.lines()[2]
     assert not work.exists()
@@ -563,6 +537,7 @@ def test_states_and_resolutions(root, work):
         open | Abgewiesen, Shipped, 5, | |
         open | Shipped | | 0000-00-00 00:00:00
         open | Shipped | | 0001-01-01T00:00:00Z
+        open | Shipped | | 9999-12-31
         open | Shipped | | -
         open | offen, in progress, nouveau, в работе, 进行中 | | 2024-02-02
         open | open | Unresolved |

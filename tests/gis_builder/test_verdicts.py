@@ -13,8 +13,7 @@ import pytest
 import gis_builder
 from gis_builder.detection.detector import Detector
 from gis_builder.settings import DetectSettings
-from gis_builder.store import IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
-from gis_builder.store.issue_records import Absence
+from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
 from tests.support.github import serve
 from tests.support.shorthand import SAMPLE, config_error, data_error, parametrize
 

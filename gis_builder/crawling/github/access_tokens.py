@@ -33,10 +33,7 @@ class Token(AuthBase):
     __slots__ = ("_address", "_last", "_secret", "name")  # not shown by `vars`
 
     def __init__(
-        self,
-        secret: str | Callable[[], str],
-        api_url: str,
-        name: str = "the token",
+        self, secret: str | Callable[[], str], api_url: str, name: str = "the token"
     ) -> None:
         self._secret = secret
         self._last = secret if isinstance(secret, str) else ""
@@ -62,9 +59,8 @@ class Token(AuthBase):
 
     def mask_bytes(self, body: bytes) -> bytes:
         """See `mask`."""
-        if not self._is_secret:
-            return body
-        return body.replace(self._last.encode(), _MASK.encode())
+        secret = self._last.encode()
+        return body.replace(secret, _MASK.encode()) if self._is_secret else body
 
     @property
     def _is_secret(self) -> bool:
@@ -98,13 +94,12 @@ def find_tokens(
     secrets = secrets or _from_gh(api_url)
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HELP}")
-    tokens = []
-    for number, secret in enumerate(secrets, 1):
-        name = "the token"
-        if len(secrets) > 1:
-            name = f"token {number} of {len(secrets)}"
-        tokens.append(Token(secret, api_url, name))
-    return tuple(tokens)
+    if len(secrets) == 1:
+        return (Token(secrets[0], api_url),)
+    return tuple(
+        Token(secret, api_url, f"token {number} of {len(secrets)}")
+        for number, secret in enumerate(secrets, 1)
+    )
 
 
 def _split(texts: Iterable[str]) -> list[str]:

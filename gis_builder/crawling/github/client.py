@@ -277,8 +277,9 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
         case AnswerKind.TOO_HEAVY:
             return TooHeavy(f"the query is too heavy for the server ({message})")
         case AnswerKind.AUTH:
-            remedy = "create a new one and run again"
-            return AuthError(f"the server rejects {token} ({message}): {remedy}")
+            return AuthError(
+                f"the server rejects {token} ({message}): create a new one and run again"
+            )
         case AnswerKind.FORBIDDEN:
             return RemoteError(f"{token} has no access ({message}): grant it")
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -66,7 +66,15 @@ class GitHub(AbstractContextManager["GitHub"]):
     def fetch(self, refs: Sequence[IssueRef]) -> None:
         """Fetch issues of any repository by number, unless the store knows them already."""
         unknown = [ref for ref in refs if self._store.kind(ref) is Kind.UNKNOWN]
-        self._check_new({ref.repo for ref in unknown})
+        homes = sorted({ref.repo for ref in unknown})
+        new = [
+            repo
+            for repo in filter(may_be_repository, homes)
+            if not self._store.row(repo)
+        ]
+        if new:  # repositories of targets that weren't requested
+            check_new = partial(repositories.check, names=new, listed=False)
+            self._run("check", {"": check_new})
         listed = {row.full_name for row in self._store.repos()}
         groups: defaultdict[str, list[IssueRef]] = defaultdict(list)
         for ref in self._drop_inaccessible(unknown):
@@ -79,25 +87,18 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> None:
         """Fetch a sample of each repository's issues; the seed determines it."""
-
-        def draw(crawl: Crawl, row: RepoRow) -> None:
-            fetch_negative_sample(crawl, row, counts[row.full_name], seed)
-
-        self._for_each(counts, "pool", draw)
+        self._for_each(
+            counts,
+            "pool",
+            lambda crawl, row: fetch_negative_sample(
+                crawl, row, counts[row.full_name], seed
+            ),
+        )
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for worker in self._workers:
             worker.close()
-
-    def _check_new(self, repos: Collection[str]) -> None:
-        """Look up repositories of targets that weren't requested."""
-        valid = sorted(filter(may_be_repository, repos))
-        new = [repo for repo in valid if self._store.row(repo) is None]
-        if new:
-            self._run(
-                "check", {"": partial(repositories.check, names=new, listed=False)}
-            )
 
     def _drop_inaccessible(self, refs: Iterable[IssueRef]) -> list[IssueRef]:
         """Store the references to missing or inaccessible repositories as missing; return the others."""

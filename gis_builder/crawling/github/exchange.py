@@ -315,8 +315,9 @@ class Exchange:
         """Post a query as JSON; returns the classified response, or the reason why there is none."""
         answer: Future[QueryAnswer] = Future()
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
-        request = (answer, self._session, body)
-        threading.Thread(target=self._answer, args=request, daemon=True).start()
+        threading.Thread(
+            target=self._answer, args=(answer, self._session, body), daemon=True
+        ).start()
         with suppress(TimeoutError):
             return answer.result(self._timeout_s)
         self.close()
@@ -328,10 +329,7 @@ class Exchange:
         self._session.close()
 
     def _answer(
-        self,
-        answer: Future[QueryAnswer],
-        session: requests.Session,
-        body: bytes,
+        self, answer: Future[QueryAnswer], session: requests.Session, body: bytes
     ) -> None:
         try:
             answer.set_result(self._send(session, body))

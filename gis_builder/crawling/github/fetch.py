@@ -178,10 +178,7 @@ class Fetcher:
         return failed
 
     def _skip_hopeless(
-        self,
-        page: Page,
-        failures: Counter[IssueRef],
-        failed: Mapping[IssueRef, str],
+        self, page: Page, failures: Counter[IssueRef], failed: Mapping[IssueRef, str]
     ) -> list[IssueRef]:
         """Skip issues that failed too often, so that a bad issue doesn't stop its repository; returns the others."""
         failures.update(failed.keys())
@@ -275,12 +272,11 @@ def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> N
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
     repo = row.full_name
-    if _stored_sample(crawl.store, repo, seed) is None:
-        # Store the highest number, so that an update does not change the order.
-        task = CrawlTask(repo, "pool", str(seed), state={"max_number": row.max_number})
-        crawl.save(repo, Page(tasks=[task]))
-    fetcher = Fetcher(crawl, with_thread=False)
     remaining = sample_order(crawl.store, row, seed)
+    # Stored, so that an update does not change the order.
+    task = CrawlTask(repo, "pool", str(seed), state={"max_number": len(remaining)})
+    crawl.save(repo, Page(tasks=[task]))
+    fetcher = Fetcher(crawl, with_thread=False)
     missing = count
     while missing and remaining:
         stored = ((n, crawl.store.kind(IssueRef(repo, n))) for n in remaining)
@@ -302,14 +298,9 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    stored = _stored_sample(store, row.full_name, seed)
-    max_number = stored.state["max_number"] if stored else row.max_number
-    return number_order(max_number, row.full_name, seed)
-
-
-def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
-    tasks = store.tasks(repo, "pool")
-    return next((task for task in tasks if task.key == str(seed)), None)
+    repo = row.full_name
+    stored = {task.key: task.state["max_number"] for task in store.tasks(repo, "pool")}
+    return number_order(stored.get(str(seed), row.max_number), repo, seed)
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:

@@ -117,10 +117,7 @@ class Queries:
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 
     def issues(
-        self,
-        refs: Sequence[IssueRef],
-        *,
-        with_thread: bool,
+        self, refs: Sequence[IssueRef], *, with_thread: bool
     ) -> GraphQuery[nodes.IssuesByAlias]:
         """Query issues of any repositories by number: 3 connections each with threads, else none."""
         # A fragment, because repeating the fields for each issue would make the query large.
@@ -137,12 +134,7 @@ class Queries:
         return GraphQuery(text, _ISSUES)
 
     def listing(
-        self,
-        repo: str,
-        count: int,
-        after: str | None,
-        *,
-        since: str | None = None,
+        self, repo: str, count: int, after: str | None, *, since: str | None = None
     ) -> GraphQuery[nodes.ListingRepository]:
         """List the repository's issues with threads, oldest first, or by time of update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"
@@ -157,9 +149,7 @@ class Queries:
         return GraphQuery(text, _LISTING)
 
     def top_ups(
-        self,
-        repo: str,
-        top_ups: Iterable[TopUp],
+        self, repo: str, top_ups: Iterable[TopUp]
     ) -> GraphQuery[dict[str, nodes.Parts | None]]:
         """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(

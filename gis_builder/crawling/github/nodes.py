@@ -318,9 +318,7 @@ def ref_of(node: IssueNode | FoundPull | Target) -> IssueRef:
     return IssueRef(node.repository.name_with_owner, node.number)
 
 
-def parse_comments(
-    connection: NodeConnection[CommentNode],
-) -> tuple[Comment, ...]:
+def parse_comments(connection: NodeConnection[CommentNode]) -> tuple[Comment, ...]:
     """Convert the comments of a connection, in its order."""
     return tuple(
         Comment(
@@ -335,16 +333,12 @@ def parse_comments(
     )
 
 
-def parse_events(
-    connection: NodeConnection[EventNode],
-) -> tuple[Event, ...]:
+def parse_events(connection: NodeConnection[EventNode]) -> tuple[Event, ...]:
     """Convert the events of a connection, in its order, without kinds that were not queried."""
     return tuple(_event(node) for node in connection.items if node.kind in _EVENT_KINDS)
 
 
-def parse_labels(
-    connection: NodeConnection[LabelNode] | None,
-) -> tuple[str, ...]:
+def parse_labels(connection: NodeConnection[LabelNode] | None) -> tuple[str, ...]:
     """The names of labels, sorted, because the server's order may change."""
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 

@@ -56,10 +56,9 @@ def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
             # A failed crawl continues with its old data, so an update must start at the old time.
             as_of = old.as_of if old and old.as_of else row.as_of
             page.repos.append(replace(row, listed=listed, as_of=as_of))
-            former = old.full_name if old else ""
             is_renamed = row.outcome is RepoOutcome.RENAMED
-            if is_renamed and former not in ("", row.full_name):
-                page.renamed.append((former, row.full_name))
+            if old and is_renamed and old.full_name not in ("", row.full_name):
+                page.renamed.append((old.full_name, row.full_name))
         crawl.save("", page)
         checked += len(page.repos)
         crawl.report("", "check", checked, len(unchecked))
@@ -94,10 +93,7 @@ def _request_rows(crawl: Crawl, names: Sequence[str], size: BatchSize) -> list[R
 
 
 def _checked_row(
-    crawl: Crawl,
-    name: str,
-    node: RepositoryNode | None,
-    error: GraphQLError | None,
+    crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None
 ) -> RepoRow:
     if node is None:
         return _row_of_error(name, error)
