@@ -271,6 +271,11 @@ def _embedder(
         spec = _worker_spec(request, devices, f"{len(devices)} workers")
     else:
         spec = _worker_spec(request, [checked_device(named)], "--engine=ray")
+    count = request.workers
+    if not request.fresh and Path(cast("Path", request.out)).exists():
+        # Nothing is encoded: one worker identifies the model.
+        count = 1
+        spec = replace(spec, devices=spec.devices[:1])
 
     say = notes(request.progress)
     with ExitStack() as stack:
@@ -280,7 +285,7 @@ def _embedder(
                 pool = stack.enter_context(WorkerPool(spec))
             else:
                 pool = ActorPool(
-                    stack.enter_context(joined(cluster)), spec, request.workers, say
+                    stack.enter_context(joined(cluster)), spec, count, say
                 )
         for note in pool.model_info.notes:
             say(note)

@@ -45,6 +45,7 @@ from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.pair_rows import to_rows, with_texts
 from pairkit.dataset.reading.tables import first_row, read_table
 from pairkit.dataset.records import NEGATIVES, ROW
+from pairkit.extracting.html_blocks import without_tags
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data, Sources
@@ -160,7 +161,10 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
             )
     matrix = _vector_matrix(table[_VECTOR], path)
     table_texts = table[_TEXT].cast(pl.String).to_list()
-    row_of = {text: row for row, text in enumerate(table_texts)}
+    row_of = {text: row for row, text in enumerate(table_texts) if text is not None}
+    # Single texts are trained on without the tags of HTML.
+    for text, row in [*row_of.items()]:
+        row_of.setdefault(without_tags(text, path), row)
     missing = [text for text in texts if text not in row_of]
     if missing:
         raise DataError(
@@ -178,6 +182,11 @@ def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     if not is_list or vectors.is_empty():
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row",
+            path=path,
+        )
+    if dtype.inner in (pl.Int8, pl.UInt8):
+        raise DataError(
+            f"{_VECTOR} has quantised vectors; encode the texts again without --quantize",
             path=path,
         )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)

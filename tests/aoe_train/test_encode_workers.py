@@ -103,7 +103,7 @@ def test_devices_of_workers():
         workers_devices(1, two)
 
 
-def test_workers_from_python(bert, texts, tmp_path):
+def test_workers_from_python(bert, texts, tmp_path, monkeypatch):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     how = {"model": bert, "dim": 16, "quantize": "int8"}
     encode(texts, out=one, **how)
@@ -111,6 +111,12 @@ def test_workers_from_python(bert, texts, tmp_path):
     for suffix in (".npy", ".npy.run.json"):
         left, right = (path.with_suffix(suffix).read_bytes() for path in (one, two))
         assert left == right
+    # A finished output needs only one worker.
+    worker, started = workers._Worker, []
+    count = lambda *given: started.append(given) or worker(*given)  # noqa: E731
+    monkeypatch.setattr(workers, "_Worker", count)
+    encode(texts, out=two, workers=2, **how)
+    assert len(started) == 1
     assert encode(["a cat"], model=bert, device="cpu,", dim="8").shape == (1, 8)
     with config_error("2 workers: each worker loads the model"):
         encode(texts, model=load(bert), out=two, workers=2)
