@@ -284,9 +284,7 @@ def _embedder(
             if cluster is None:
                 pool = stack.enter_context(WorkerPool(spec))
             else:
-                pool = ActorPool(
-                    stack.enter_context(joined(cluster)), spec, count, say
-                )
+                pool = ActorPool(stack.enter_context(joined(cluster)), spec, count, say)
         for note in pool.model_info.notes:
             say(note)
         yield pool.model_info, pool.vectors

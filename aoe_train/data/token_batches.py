@@ -103,6 +103,7 @@ class Batches:
         self.examples = examples
         self.copies = 2 if examples.kind == "single" and views else 1  # of a text
         self.left_out = len(examples) % world
+        self.text_lengths = lengths
         counts = examples.token_counts(lengths, slice(None))
         self._lengths = self.copies * counts.sum(axis=1)
         self._batch_size = batch_size
@@ -127,6 +128,11 @@ class Batches:
     def most_tokens(self) -> int:
         """Number of tokens of the first epoch's largest batch, counting repeated texts each time."""
         return max(int(self._lengths[batch].sum()) for batch in self.plan(0))
+
+    def count_tokens(self, rows: Sequence[int]) -> int:
+        """Number of tokens of a batch, in which a single text can occur twice."""
+        texts = distinct_texts(self.examples.rows[rows])
+        return self.copies * int(self.text_lengths[texts].sum())
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -351,28 +357,18 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     return f"{batches}each row once"
 
 
-def count_tokens(
-    mixture: Mixture, stores: Sequence[TokenStore], rows: Sequence[int]
-) -> int:
-    """Number of tokens of a batch, in which a single text can occur twice."""
-    dataset, numbers = mixture.locate(rows)
-    batches = mixture.batches[dataset]
-    texts = distinct_texts(batches.examples.rows[numbers])
-    return batches.copies * int(stores[dataset].lengths[texts].sum())
-
-
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
     plan = mixture.plan(0)
     tokens = []
     unpadded = 0
     padded = 0
-    for rows in map(np.ndarray.tolist, plan):
-        dataset, numbers = mixture.locate(rows)
+    for rows in plan:
+        dataset, numbers = mixture.locate(rows.tolist())
         batches = mixture.batches[dataset]
-        tokens.append(count_tokens(mixture, stores, rows))
+        tokens.append(batches.count_tokens(numbers))
         # Each column padded to its longest text, where repeated texts count each time.
-        counts = batches.examples.token_counts(stores[dataset].lengths, numbers)
+        counts = batches.examples.token_counts(batches.text_lengths, numbers)
         unpadded += counts.sum()
         padded += counts.max(axis=0).sum() * len(counts)
     return {

@@ -17,7 +17,7 @@ import torch
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negatives_in_words, silent
 from aoe_train.data.run_data import Sources
-from aoe_train.data.token_batches import count_tokens, describe, format_epoch_share
+from aoe_train.data.token_batches import describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import memory_errors, upload_batch
 from aoe_train.model.precision import training_note
@@ -238,9 +238,12 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in _trained(model))
-    stores = [dataset.store for dataset in built.datasets]
-    largest = max(built.batches, key=partial(count_tokens, built.batches, stores))
-    batch = _device_batch(built, largest)
+
+    def tokens(rows: list[int]) -> int:
+        dataset, numbers = built.batches.locate(rows)
+        return built.batches.batches[dataset].count_tokens(numbers)
+
+    batch = _device_batch(built, max(built.batches, key=tokens))
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
