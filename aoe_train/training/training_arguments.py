@@ -71,6 +71,8 @@ _SHARDING_LAUNCHED = (
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
 # First words of the optimisers that need no more arguments than a name.
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
+# Schedules that depend on scores, which our loop doesn't pass to them.
+_SCORED_SCHEDULES = ("greedy", "reduce_lr_on_plateau")
 # Weights without weight decay.
 _NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
@@ -98,6 +100,10 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
             raise ConfigError(
                 f"{name} is set: not supported; use FSDP with --set run.shard=true under torchrun"
             )
+    if optim.scheduler in _SCORED_SCHEDULES:
+        raise ConfigError(
+            f"optim.scheduler {optim.scheduler}: not supported; choose one such as cosine"
+        )
     _check_trainer(run.trainer)
     _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads this variable at its first product

@@ -1,5 +1,7 @@
 """The model card of a run, and texts in a language that the model doesn't know."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -20,9 +22,10 @@ HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
 
 
 @pytest.fixture
-def secret(tmp_path):
-    """A folder whose name no card may have."""
-    folder = tmp_path / "secret"
+def secret(tmp_path, monkeypatch):
+    """A relative folder whose name no card may have."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path("secret")
     folder.mkdir()
     return folder
 

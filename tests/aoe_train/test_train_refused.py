@@ -69,6 +69,7 @@ class OfVectors(TextObjective):
     binary | objective.weights={cosent = 0, in_batch = 0, angle = 0} | all weights are 0
     binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
     binary | optim.scheduler=bent | transformers rejects
+    binary | optim.scheduler=greedy | greedy: not supported; choose one such as cosine
     binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
     binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
     binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
