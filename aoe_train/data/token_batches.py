@@ -242,8 +242,8 @@ class Mixture(Sampler[list[int]]):
     ) -> None:
         """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
         self.batches = batches
+        self._mix = mix
         self._is_round_robin = mix.order == "round-robin"
-        self._until = mix.until
         self._seed = seed
         self._world = world
         self._rank = rank
@@ -276,11 +276,8 @@ class Mixture(Sampler[list[int]]):
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         datasets = range(len(self.batches))
         upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
-        plan = []
-        for dataset in self.turns(epoch):
-            rows = next(upcoming[dataset])
-            plan.append(self.starts[dataset] + rows)
-        return plan
+        turns = self.turns(epoch)
+        return [self.starts[dataset] + next(upcoming[dataset]) for dataset in turns]
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
@@ -298,7 +295,7 @@ class Mixture(Sampler[list[int]]):
         datasets = self._unmixed
         position = np.concatenate([np.arange(number) for number in self.counts])
         # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
-        if self._until != "once":
+        if self._mix.until != "once":
             position = (position + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._largest) % len(self.counts)
         order = np.lexsort((tie_break, position))

@@ -19,14 +19,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback
 from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
@@ -40,7 +39,7 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.training.training_arguments import Process
+    from aoe_train.training.fit import TrainingRun
 
 
 # Signals that job schedulers send before they end a job.
@@ -194,20 +193,17 @@ def _swap_weights(weights: dict[str, Tensor], model: nn.Module) -> None:
         weights[name] = current
 
 
-def open_trackers(
-    callbacks: Sequence[TrainerCallback],
-    process: Process,
-    args: TrainingArguments,
-    name: str,
-    step: int,
-) -> None:
-    """Open the trackers of a run that starts after `step`, and print the location of each."""
+def open_trackers(run: TrainingRun) -> None:
+    """Open the trackers of a run, from its step on, and print the location of each."""
+    args = run.built.args
+    process = run.built.loaded.process
     root = process.work.with_suffix(".runs")
     say = process.say
-    for callback in callbacks:
+    step = run.state.global_step
+    for callback in run.handler.callbacks:
         tracker: Any = callback
         if type(callback) is TensorBoardCallback:
-            folder = tracker.logging_dir or str(root / name)
+            folder = tracker.logging_dir or str(root / run.name)
             # Steps after the checkpoint will be written again.
             purge = step + 1 if step else None
             tracker.tb_writer = tracker._SummaryWriter(log_dir=folder, purge_step=purge)
@@ -215,12 +211,13 @@ def open_trackers(
                 f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`"
             )
         elif type(callback) is WandbCallback:
-            say(f"wandb: reporting to {_open_wandb(tracker._wandb, args, root, name)}")
+            place = _open_wandb(tracker._wandb, args, root, run.name)
+            say(f"wandb: reporting to {place}")
         elif type(callback) is TrackioCallback:
             from trackio.utils import TRACKIO_DIR
 
             # The callback resumes the run of this name.
-            args.run_name = args.run_name or name
+            args.run_name = args.run_name or run.name
             say(
                 f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`"
             )

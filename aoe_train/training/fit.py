@@ -121,15 +121,16 @@ class TrainingRun:
         control = self.control
         self.average.add(self.built.model, state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
-        if self._save_is_due(logs=control.should_log):
+        if self._save_is_due():
             control.should_save = True
             self.last_save = time.monotonic()
         if not control.should_log:
             self.show()
 
-    def _save_is_due(self, *, logs: bool) -> bool:
+    def _save_is_due(self) -> bool:
         """Whether to save after this step; processes agree at log entries, a single one after any step."""
         settings = self.built.loaded.settings.log
+        logs = self.control.should_log
         due = time.monotonic() - self.last_save >= 60 * settings.checkpoint_minutes
         if not is_distributed():
             self.stops = self.stop_requested()
@@ -440,8 +441,7 @@ def _resume(run: TrainingRun) -> None:
         )
         checkpoints.restore(run, newest)
     if is_main() and not run.ended:
-        step = run.state.global_step
-        open_trackers(run.handler.callbacks, process, run.built.args, run.name, step)
+        open_trackers(run)
 
 
 def _save_sound_weights(run: TrainingRun) -> str:

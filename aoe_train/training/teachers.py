@@ -178,13 +178,13 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table; raises DataError unless they have one size and are finite."""
     dtype = vectors.dtype
-    is_list = isinstance(dtype, pl.List | pl.Array) and not dtype.inner.is_nested()
-    if not is_list or vectors.is_empty():
+    number = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    if number is None or number.is_nested() or vectors.is_empty():
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row",
             path=path,
         )
-    if dtype.inner in (pl.Int8, pl.UInt8):
+    if number in (pl.Int8, pl.UInt8):
         raise DataError(
             f"{_VECTOR} has quantised vectors; encode the texts again without --quantize",
             path=path,
@@ -263,7 +263,7 @@ class Teacher:
         """Size of its vectors; None for a file, which isn't read yet."""
         return self.identity.get("dim")
 
-    @property
+    @cached_property
     def _encoder_settings(self) -> EncoderSettings | None:
         """The settings of the model; None for a file."""
         settings = self.identity.get("settings")

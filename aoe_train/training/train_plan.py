@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from aoe_train.data.defaults import format_epochs
-from aoe_train.data.examples import negatives_in_words, silent
+from aoe_train.data.examples import count_values, negatives_in_words, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.data.token_batches import describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
@@ -154,10 +154,13 @@ def _plan_record(
     records = dataset_records(built)
     for dataset in built.datasets:
         rows = loaded.data.train[dataset.name]
+        labels = {}
+        if rows.labels is not None:  # graded ones are rounded down
+            labels = count_values(np.floor(rows.labels).astype(np.int64))
         datasets[dataset.name] = {
             **records[dataset.name].model_dump(),
             "texts": len(rows.texts),
-            "labels": _label_counts(rows.labels),
+            "labels": labels,
             "objective": dataset.loss_weights,
         }
     record: dict[str, Any] = {
@@ -216,14 +219,6 @@ def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
         lines["negatives"] = negatives_in_words(record["negatives"])
     parts = [f"{weight:g} {part}" for part, weight in record["objective"].items()]
     return lines | {"objective": " + ".join(parts)}
-
-
-def _label_counts(labels: np.ndarray | None) -> dict[str, int]:
-    """Number of rows with each label; graded labels are rounded down."""
-    if labels is None:
-        return {}
-    distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
-    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:

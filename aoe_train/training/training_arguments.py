@@ -306,15 +306,11 @@ class OptimiserStep:
         dataset_number = inputs.get("dataset")
         dataset = None if dataset_number is None else self._datasets[dataset_number]
         losses = None if self._graphs is None else self._graphs(inputs)
-        if losses is not None:
-            self._losses.add(losses, row_numbers, step, dataset)
-            return
-        # The copies overlap with the device's work on the previous batch.
-        inputs = upload_batch(inputs, self._args.device)
-        losses = self._wrapped(**inputs)
+        if losses is None:
+            # The copies overlap with the device's work on the previous batch.
+            losses = self._wrapped(**upload_batch(inputs, self._args.device))
+            self.accelerator.backward(losses["loss"] / batches)
         self._losses.add(losses, row_numbers, step, dataset)
-        del inputs
-        self.accelerator.backward(losses["loss"] / batches)
 
     def clip(self) -> Tensor | None:
         """Clip the gradient, and return its norm before; None if the run doesn't clip."""

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -203,10 +204,13 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
-    open_trackers(
-        [callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0
+    args = SimpleNamespace(run_name=None, project="aoe")
+    run = Mock(built=Mock(args=args), handler=Mock(callbacks=[callback]))
+    run.name = "m-1"
+    run.built.loaded.process = SimpleNamespace(
+        work=tmp_path / "m.work", say=said.append
     )
+    open_trackers(run)
     assert asked == {
         "id": "m-1",
         "name": "m-1",
