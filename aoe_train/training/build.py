@@ -138,14 +138,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
     # The main process fills the cache for the others.
     with loaded.process.args.main_process_first(local=False):
-        outputs = precompute_vectors(
-            loaded.teachers,
-            loaded.data.train,
-            settings.teacher,
-            cache_dir("vectors"),
-            loaded.process.show,
-            placeholders=placeholders,
-        )
+        outputs = precompute_vectors(loaded, placeholders=placeholders)
         encoder, data = _apply_prompts(loaded)
         _set_trained_weights(encoder, settings)
         datasets = [
@@ -162,9 +155,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             rank=loaded.process.args.process_index,
         )
     args = completed(
-        loaded.process.args,
-        settings,
-        loaded.precision,
+        loaded,
         batches=len(batches),
         evaluate=has_score,
         find_unused=_may_skip_weights(model, loaded),
@@ -322,14 +313,14 @@ def _build_loader(
     def collated(rows: list[int]) -> dict[str, Any]:
         dataset_number, row_numbers = batches.locate(rows)
         dataset = datasets[dataset_number]
-        tensors = collate(
+        batch = collate(
             row_numbers,
             dataset.examples,
             dataset.store,
             dataset.teacher_outputs,
             views=dataset.views,
         )
-        batch: dict[str, Any] = {"numbers": row_numbers, **tensors}
+        batch["numbers"] = row_numbers
         if len(datasets) > 1:
             batch["dataset"] = dataset_number
         return batch

@@ -157,11 +157,9 @@ class WeightAverage:
         """The weights to evaluate and save; None if these are the model's current ones."""
         if self._initial is None:
             return self.mean
-        chosen = {}
-        for name, weight in (self.mean or trained_weights(model)).items():
-            if _ADAPTER_A in name:
-                chosen[name] = weight
-            else:
+        chosen = {**(self.mean or trained_weights(model))}
+        for name, weight in chosen.items():
+            if _ADAPTER_A not in name:
                 chosen[name] = self._initial[name].lerp(weight, self._weight)
         return chosen
 

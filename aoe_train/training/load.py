@@ -162,7 +162,8 @@ def training_warnings(loaded: Loaded) -> Iterator[str]:
         yield UNSUITED
     for name, rows in data.train.items():
         yield from _dataset_warnings(name, rows, loaded)
-    yield from _overlap_warnings(data)
+    if data.dev:
+        yield from _overlap_warnings(data)
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
@@ -232,8 +233,6 @@ def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str
 
 def _overlap_warnings(data: Data) -> Iterator[str]:
     """Warnings of held-out rows of which all texts are training texts."""
-    if not data.dev:
-        return
     trained = {text for rows in data.train.values() for text in rows.texts}
     for name, rows in data.dev.items():
         is_trained = np.array([text in trained for text in rows.texts])

@@ -170,10 +170,6 @@ def _plan_record(
         "precision": loaded.precision,
         "precision_note": training_note(settings.run.precision, built.args.device),
         "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
-    }
-    if loaded.judged is not None:
-        record["judged_pairs"] = len(loaded.judged)
-    return record | {
         "dev_sets": {name: len(rows) for name, rows in built.data.dev.items()},
         "batches": batches,
         "steps": built.steps,
@@ -186,6 +182,9 @@ def _plan_record(
         "pairs_per_s": round(batches["rows_mean"] / seconds_a_batch, 1),
         "gpu_note": _GPU_NOTE if built.args.device.type == "cuda" else None,
     }
+    if loaded.judged is not None:
+        record["judged_pairs"] = len(loaded.judged)
+    return record
 
 
 def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
@@ -246,12 +245,11 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     # A run on a GPU has the backbone's and the best weights in host memory.
     if args.device.type == "cpu":
         kept += [built.loaded.judged is not None, bool(built.data.dev)]
-    copies = sum(kept)
     sizes = {
         "weights": weights,
         "gradients": trained,
         "optimiser": 2 * trained,
-        "copies": copies * trained,
+        "copies": sum(kept) * trained,
         "activations": activations,
     }
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.model.precision import Computed
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
+    from aoe_train.training.load import Loaded
     from aoe_train.training.monitoring import LossLog
     from pairkit.base.cli.progress import Listener
 
@@ -158,19 +158,14 @@ def idle_processors(args: TrainingArguments) -> str | None:
 
 
 def completed(
-    args: TrainingArguments,
-    settings: TrainSettings,
-    precision: Computed,
-    *,
-    batches: int,
-    evaluate: bool,
-    find_unused: bool,
+    loaded: Loaded, *, batches: int, evaluate: bool, find_unused: bool
 ) -> TrainingArguments:
-    """A copy with the arguments that depend on rows and model; a step may leave weights `find_unused`."""
+    """The arguments with those that depend on rows and model; a step may leave weights `find_unused`."""
     from transformers import SchedulerType
 
-    args = copy(args)
-    optim = settings.optim
+    args = copy(loaded.process.args)
+    optim = loaded.settings.optim
+    precision = loaded.precision
     args.per_device_train_batch_size = optim.batch_size
     args.num_train_epochs = optim.epochs
     args.learning_rate = optim.lr
