@@ -47,8 +47,12 @@ def team(bert, count=2):
 def alone(bert):
     """A function that encodes a file in one process, and its settings."""
     encoder = load(bert, precision="fp32")
-    settings = {"model": encoder.identity(), "prompt": "", "normalize": False}
-    settings["batch tokens"] = None
+    settings = {
+        "model": encoder.identity(),
+        "prompt": "",
+        "normalize": False,
+        "batch tokens": None,
+    }
     how = {"dim": encoder.dim, "settings": settings}
     return partial(encode_file, embed=partial(map, encoder.encode), **how), settings
 
@@ -92,11 +96,18 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
 
 
 def test_devices_of_workers():
-    assert workers_devices(None, []) == [None]
-    assert workers_devices(3, []) == [None, None, None]
     two = ["cuda:0", "cuda:1"]
-    assert workers_devices(None, two) == two
-    assert workers_devices(4, two) == two * 2
+    for count, devices, expected in values(
+        """
+            None | [] | [None]
+            3 | [] | [None, None, None]
+            None | TWO | TWO
+            4 | TWO | FOUR
+            """,
+        TWO=two,
+        FOUR=two * 2,
+    ):
+        assert workers_devices(count, devices) == expected
     with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
     with config_error("workers=1: expected at least one for each of the 2 devices"):

@@ -189,24 +189,23 @@ def test_dry_runs_are_not_sharded(shallow):
 @parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
-    with refusal(
+    message = (
         f"log.report_to '{name}': its package is not installed; pip install {name}$"
-    ):
-        train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
+    )
+    refused(BINARY, message, shallow, out, settings=[f"log.report_to={name}"])
 
 
 @parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
-    with refusal(f"{name} is set: .*run.shard"):
-        train(BINARY, backbone=shallow, out=out)
+    refused(BINARY, f"{name} is set: .*run.shard", shallow, out)
 
 
 def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
-    with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        given = ["run.gradient_checkpointing=true"]
-        train(BINARY, backbone=shallow, out=out, settings=given)
+    message = r"gradient_checkpointing: BertModel.*run\.chunk"
+    given = ["run.gradient_checkpointing=true"]
+    refused(BINARY, message, shallow, out, settings=given)
 
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]

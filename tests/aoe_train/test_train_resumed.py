@@ -2,7 +2,6 @@
 
 from shutil import copytree
 
-import pytest
 import torch
 from transformers import TrainerCallback
 
@@ -141,11 +140,6 @@ SIGN = (
 )
 
 
-@pytest.fixture
-def with_dev(data, tmp_path):
-    return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
-
-
 @table(
     """
     flags
@@ -161,7 +155,8 @@ def test_collapse_is_detected(data, bert, out, tmp_path, flags):
     assert not (tmp_path / "m.work").exists()  # nothing to keep
 
 
-def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
+def test_best_weights_are_saved_as_a_model(sources, bert, out, tmp_path):
+    with_dev = sources["graded"]
     scores = {}
 
     class Scores(TrainerCallback):

@@ -199,8 +199,8 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "AOE_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(SCRIPT.parents[2]),
     }
-    environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
     def begin(out):
         command = (

@@ -259,8 +259,11 @@ def scored():
 
 def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
     data = write_rows(tmp_path / "rows.jsonl", scored())
-    settings = {"teacher.scores": str(data), "teacher.score_range": "-10,10"}
-    settings["preset"] = "auto"
+    settings = {
+        "teacher.scores": str(data),
+        "teacher.score_range": "-10,10",
+        "preset": "auto",
+    }
     found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]

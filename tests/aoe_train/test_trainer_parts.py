@@ -204,12 +204,12 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    args = SimpleNamespace(run_name=None, project="aoe")
-    run = Mock(built=Mock(args=args), handler=Mock(callbacks=[callback]))
+    run = Mock()
     run.name = "m-1"
-    run.built.loaded.process = SimpleNamespace(
-        work=tmp_path / "m.work", say=said.append
-    )
+    run.handler.callbacks = [callback]
+    run.built.args = SimpleNamespace(run_name=None, project="aoe")
+    run.built.loaded.process.work = tmp_path / "m.work"
+    run.built.loaded.process.say = said.append
     open_trackers(run)
     assert asked == {
         "id": "m-1",
