@@ -75,10 +75,6 @@ def leftovers(out):
     return sorted(name for name in names if name.startswith((out.name, f".{out.name}")))
 
 
-def record(out):
-    return read_json(out.with_name(f"{out.name}.run.json"))
-
-
 def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
     out, seen = tmp_path / "out.npy", []
     done = run(lines, out, fake, progress=lambda at: seen.append((at.done, at.total)))
@@ -342,7 +338,9 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         (tmp_path / "vectors.npy", np.float32([vectors.min(0), vectors.max(0)])),
     ):
         run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
-        assert (np.float32(record(out)["ranges"]) == expected).all()
+        assert (
+            np.float32(read_json(tmp_path / "out.npy.run.json")["ranges"]) == expected
+        ).all()
     with data_error("int8 of vectors with NaN"):
         run(lines, out, fake, quantize="int8", calibration=ranges * np.nan)
 

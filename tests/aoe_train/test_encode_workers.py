@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections import namedtuple
 from functools import partial
 from types import SimpleNamespace
 
@@ -157,11 +158,7 @@ class _RayTaskError(_RayError):
         self.cause = cause
 
 
-class Call:
-    """A pending answer."""
-
-    def __init__(self, actor, name, answer):
-        self.actor, self.name, self.answer = actor, name, answer
+Call = namedtuple("Call", "actor name answer")
 
 
 class InOneProcess:

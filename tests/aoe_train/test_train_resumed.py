@@ -135,11 +135,6 @@ def test_killed_run_continues_only_with_its_own_settings(
     assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 
-SIGN = (
-    r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
-)
-
-
 @table(
     """
     flags
@@ -148,7 +143,8 @@ SIGN = (
     """
 )
 def test_collapse_is_detected(data, bert, out, tmp_path, flags):
-    with config_error(SIGN) as caught:
+    sign = r"diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
+    with config_error(sign) as caught:
         run(data, bert, out, optim__lr=1, optim__epochs=2, **flags)
     assert "\n" not in str(caught.value)
     assert not out.exists()
