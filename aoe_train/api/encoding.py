@@ -272,7 +272,7 @@ def _embedder(
     else:
         spec = _worker_spec(request, [checked_device(named)], "--engine=ray")
     count = request.workers
-    if not request.fresh and Path(cast("Path", request.out)).exists():
+    if not request.fresh and Path(str(request.out)).exists():
         # Nothing is encoded: one worker identifies the model.
         count = 1
         spec = replace(spec, devices=spec.devices[:1])

@@ -276,8 +276,10 @@ class Mixture(Sampler[list[int]]):
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         datasets = range(len(self.batches))
         upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
-        turns = self.turns(epoch)
-        return [self.starts[dataset] + next(upcoming[dataset]) for dataset in turns]
+        return [
+            self.starts[dataset] + next(upcoming[dataset])
+            for dataset in self.turns(epoch)
+        ]
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
@@ -309,8 +311,7 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        datasets = range(len(self.batches))
-        return sum(self._rows_seen(dataset, epochs) for dataset in datasets)
+        return sum(self._rows_seen(each, epochs) for each in range(len(self.batches)))
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""

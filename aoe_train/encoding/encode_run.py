@@ -311,7 +311,6 @@ def cached_vectors(
 
     if not path.is_file() or read_record(path) is None:
         encoder = load()
-        encode = partial(encoder.encode, **options)
         with open_partial(path, fresh=False) as unfinished:
             path.unlink(missing_ok=True)
             if not unfinished.is_resumable:
@@ -319,7 +318,7 @@ def cached_vectors(
             _encode_rest(
                 unfinished,
                 texts,
-                partial(map, encode),
+                partial(map, partial(encoder.encode, **options)),
                 show,
                 lambda number: {"path": repr(one_line(texts[number], 60))},
             )

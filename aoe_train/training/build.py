@@ -284,11 +284,15 @@ def _build_dataset(
         progress=loaded.process.show,
     )
     size = settings.optim.batch_size * world
-    seed = settings.seed
     teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples, store.lengths, size, teacher.nearest, seed=seed, world=world
+            examples,
+            store.lengths,
+            size,
+            teacher.nearest,
+            seed=settings.seed,
+            world=world,
         )
     else:
         batches = Batches(
@@ -296,7 +300,7 @@ def _build_dataset(
             store.lengths,
             size,
             settings.batches,
-            seed=seed,
+            seed=settings.seed,
             world=world,
             views=views,
         )

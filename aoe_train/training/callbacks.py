@@ -197,11 +197,12 @@ def open_trackers(run: TrainingRun) -> None:
     process = run.built.loaded.process
     root = process.work.with_suffix(".runs")
     say = process.say
+    name = run.name
     step = run.state.global_step
     for callback in run.handler.callbacks:
         tracker: Any = callback
         if type(callback) is TensorBoardCallback:
-            folder = tracker.logging_dir or str(root / run.name)
+            folder = tracker.logging_dir or str(root / name)
             # Steps after the checkpoint will be written again.
             purge = step + 1 if step else None
             tracker.tb_writer = tracker._SummaryWriter(log_dir=folder, purge_step=purge)
@@ -209,13 +210,12 @@ def open_trackers(run: TrainingRun) -> None:
                 f"tensorboard: reporting to {folder}; view it with `tensorboard --logdir {root}`"
             )
         elif type(callback) is WandbCallback:
-            place = _open_wandb(tracker._wandb, args, root, run.name)
-            say(f"wandb: reporting to {place}")
+            say(f"wandb: reporting to {_open_wandb(tracker._wandb, args, root, name)}")
         elif type(callback) is TrackioCallback:
             from trackio.utils import TRACKIO_DIR
 
             # The callback resumes the run of this name.
-            args.run_name = args.run_name or run.name
+            args.run_name = args.run_name or name
             say(
                 f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`"
             )

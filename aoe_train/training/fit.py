@@ -169,9 +169,9 @@ class TrainingRun:
         logs["epoch"] = self.state.epoch or 0.0
         self.state.log_history.append({**logs, "step": self.state.global_step})
         self.event("on_log", logs=logs)
-        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
+        for key in ("loss", "eval_dev"):
             if key in logs:
-                self._notes[name] = f"{name} {logs[key]:.4f}"
+                self._notes[key] = f"{key.removeprefix('eval_')} {logs[key]:.4f}"
         if "loss" in logs:
             self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.

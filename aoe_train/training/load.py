@@ -133,7 +133,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     judged = None
     if sources.judged is not None:
         judged = JudgedPairs.read(sources.judged, process.say)
-    is_weight_set = "interpolate" in filled.optim.model_fields_set
+    given = filled.optim.model_fields_set
     return Loaded(
         process=process,
         sources=sources,
@@ -144,7 +144,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         precision=choose_precision(resolved.run.precision, device),
         teachers=load_teachers(resolved, datasets, sources, encoder, data, show),
         judged=judged,
-        keeps_backbone=resolved.optim.interpolate == 0 and not is_weight_set,
+        keeps_backbone=resolved.optim.interpolate == 0 and "interpolate" not in given,
     )
 
 

@@ -149,7 +149,6 @@ def _plan_record(
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
     num_batches = math.ceil(batches["steps"] * settings.optim.epochs)
-    weights = built.model.state_dict().values()
     datasets = {}
     records = dataset_records(built)
     for dataset in built.datasets:
@@ -174,7 +173,11 @@ def _plan_record(
         "batches": batches,
         "steps": built.steps,
         "parameters": {
-            "total": sum(each.numel() for each in weights if each.is_floating_point()),
+            "total": sum(
+                weight.numel()
+                for weight in built.model.state_dict().values()
+                if weight.is_floating_point()
+            ),
             "trained": sum(each.numel() for each in _trained(built.model)),
         },
         "memory_mb": memory,
