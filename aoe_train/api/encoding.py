@@ -267,6 +267,11 @@ def _embedder(
         spec = _worker_spec(request, devices, f"{len(devices)} workers")
     else:
         spec = _worker_spec(request, [checked_device(named)], "--engine=ray")
+    count = request.workers
+    if not request.fresh and Path(str(request.out)).exists():
+        # Nothing is encoded: one worker identifies the model.
+        count = 1
+        spec = replace(spec, devices=spec.devices[:1])
 
     say = notes(request.progress)
     with ExitStack() as stack:
@@ -275,9 +280,7 @@ def _embedder(
             if cluster is None:
                 pool = stack.enter_context(WorkerPool(spec))
             else:
-                pool = ActorPool(
-                    stack.enter_context(joined(cluster)), spec, request.workers, say
-                )
+                pool = ActorPool(stack.enter_context(joined(cluster)), spec, count, say)
         for note in pool.model_info.notes:
             say(note)
         yield pool.model_info, pool.vectors

@@ -132,9 +132,13 @@ def negative_counts(examples: Examples) -> dict[str, int]:
     """Number of rows by their number of negatives, with keys for JSON; empty for rows without negatives."""
     if examples.kind != "triplet":
         return {}
-    negatives = (examples.rows[:, 2:] != ABSENT).sum(axis=1)
-    counts, rows = np.unique(negatives, return_counts=True)
-    return dict(zip(map(str, counts.tolist()), rows.tolist(), strict=True))
+    return count_values((examples.rows[:, 2:] != ABSENT).sum(axis=1))
+
+
+def count_values(values: np.ndarray) -> dict[str, int]:
+    """How often each value occurs, with keys for JSON."""
+    distinct_values, counts = np.unique(values, return_counts=True)
+    return dict(zip(map(str, distinct_values.tolist()), counts.tolist(), strict=True))
 
 
 def negatives_in_words(counts: Mapping[str, int]) -> str:

@@ -103,6 +103,7 @@ class Batches:
         self.examples = examples
         self.copies = 2 if examples.kind == "single" and views else 1  # of a text
         self.left_out = len(examples) % world
+        self.text_lengths = lengths
         counts = examples.token_counts(lengths, slice(None))
         self._lengths = self.copies * counts.sum(axis=1)
         self._batch_size = batch_size
@@ -127,6 +128,11 @@ class Batches:
     def most_tokens(self) -> int:
         """Number of tokens of the first epoch's largest batch, counting repeated texts each time."""
         return max(int(self._lengths[batch].sum()) for batch in self.plan(0))
+
+    def count_tokens(self, rows: Sequence[int]) -> int:
+        """Number of tokens of a batch, in which a single text can occur twice."""
+        texts = distinct_texts(self.examples.rows[rows])
+        return self.copies * int(self.text_lengths[texts].sum())
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -236,8 +242,8 @@ class Mixture(Sampler[list[int]]):
     ) -> None:
         """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
         self.batches = batches
+        self._mix = mix
         self._is_round_robin = mix.order == "round-robin"
-        self._until = mix.until
         self._seed = seed
         self._world = world
         self._rank = rank
@@ -270,11 +276,10 @@ class Mixture(Sampler[list[int]]):
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
         datasets = range(len(self.batches))
         upcoming = [self._batches_from(dataset, epoch) for dataset in datasets]
-        plan = []
-        for dataset in self.turns(epoch):
-            rows = next(upcoming[dataset])
-            plan.append(self.starts[dataset] + rows)
-        return plan
+        return [
+            self.starts[dataset] + next(upcoming[dataset])
+            for dataset in self.turns(epoch)
+        ]
 
     def turns(self, epoch: int) -> np.ndarray:
         """The dataset of each batch of an epoch, int64 (batch,)."""
@@ -292,7 +297,7 @@ class Mixture(Sampler[list[int]]):
         datasets = self._unmixed
         position = np.concatenate([np.arange(number) for number in self.counts])
         # Each dataset has a turn per round until its batches end, or its batches are spread over the epoch.
-        if self._until != "once":
+        if self._mix.until != "once":
             position = (position + 0.5) / self.counts[datasets]
         tie_break = (datasets - self._largest) % len(self.counts)
         order = np.lexsort((tie_break, position))
@@ -306,8 +311,7 @@ class Mixture(Sampler[list[int]]):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        datasets = range(len(self.batches))
-        return sum(self._rows_seen(dataset, epochs) for dataset in datasets)
+        return sum(self._rows_seen(each, epochs) for each in range(len(self.batches)))
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
@@ -351,28 +355,18 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     return f"{batches}each row once"
 
 
-def count_tokens(
-    mixture: Mixture, stores: Sequence[TokenStore], rows: Sequence[int]
-) -> int:
-    """Number of tokens of a batch, in which a single text can occur twice."""
-    dataset, numbers = mixture.locate(rows)
-    batches = mixture.batches[dataset]
-    texts = distinct_texts(batches.examples.rows[numbers])
-    return batches.copies * int(stores[dataset].lengths[texts].sum())
-
-
 def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks; `stores` are the datasets' token stores."""
     plan = mixture.plan(0)
     tokens = []
     unpadded = 0
     padded = 0
-    for rows in map(np.ndarray.tolist, plan):
-        dataset, numbers = mixture.locate(rows)
+    for rows in plan:
+        dataset, numbers = mixture.locate(rows.tolist())
         batches = mixture.batches[dataset]
-        tokens.append(count_tokens(mixture, stores, rows))
+        tokens.append(batches.count_tokens(numbers))
         # Each column padded to its longest text, where repeated texts count each time.
-        counts = batches.examples.token_counts(stores[dataset].lengths, numbers)
+        counts = batches.examples.token_counts(batches.text_lengths, numbers)
         unpadded += counts.sum()
         padded += counts.max(axis=0).sum() * len(counts)
     return {

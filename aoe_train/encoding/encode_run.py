@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from aoe_train.model.model_folder import OutputResult, add_texts
 from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.files import open_in_place, sha256, whole_file, write_errors
 from pairkit.base.system.folders import check_same_run
 from pairkit.base.system.text_lines import no_such_file
@@ -153,9 +153,13 @@ def encode_file(
             unfinished.begin(made_of, count, dim)
 
         resumed = unfinished.state.done
-        _encode_rest(unfinished, source, embed, show)
+        _encode_rest(unfinished, texts(source), embed, show, partial(_place, source))
+        if unfinished.state.done != unfinished.state.texts:
+            raise DataError(
+                "was changed while being read; give --fresh to start over",
+                path=source.path,
+            )
         _finish(unfinished, source, out, quantization)
-        unfinished.is_resumable = False
     state = unfinished.state
     seconds = round(time.monotonic() - start, 3)
     return Encoded(out, state.texts, state.dim, resumed, seconds, quantization.quantize)
@@ -187,20 +191,26 @@ def _count_checked(source: TextSource, out: Path, quantization: Quantization) ->
     return count
 
 
+def _place(source: TextSource, number: int) -> dict[str, Any]:
+    """The location of a text in its file, for errors."""
+    row, _ = next(islice(source.values(), number, None))
+    return {"path": source.path, "row": row}
+
+
 def _encode_rest(
     unfinished: PartialOutput,
-    source: TextSource,
+    texts: Iterable[str],
     embed: Embed,
     show: Listener,
+    place: Callable[[int], dict[str, Any]],
 ) -> None:
-    """Encode the texts whose vectors aren't stored yet."""
+    """Encode the texts whose vectors aren't stored yet; `place` locates a text in errors."""
     start = unfinished.state.done
     total = unfinished.state.texts
-    texts_read = 0
 
     def remaining() -> Iterator[list[str]]:
-        nonlocal texts_read
-        for part in parts(texts(source)):
+        texts_read = 0
+        for part in parts(texts):
             if texts_read >= start:
                 yield part
             texts_read += len(part)
@@ -209,19 +219,12 @@ def _encode_rest(
     for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
-            number = unfinished.state.done + int(invalid.argmax())
-            row, _ = next(islice(source.values(), number, None))
             raise DataError(
                 "the vector of this text contains NaN or infinity",
-                path=source.path,
-                row=row,
+                **place(unfinished.state.done + int(invalid.argmax())),
             )
         unfinished.append(vectors)
         show(Progress("encode", unfinished.state.done, total))
-    if not texts_read == unfinished.state.done == total:
-        raise DataError(
-            "was changed while being read; give --fresh to start over", path=source.path
-        )
 
 
 def _finish(
@@ -234,17 +237,24 @@ def _finish(
     if quantization.needs_ranges:
         ranges = value_ranges(blocks(unfinished.all_vectors()))
         quantization = Quantization("int8", ranges)
+    complete = unfinished.vectors
     if out.suffix == ".parquet":
         complete = unfinished.folder / "table.parquet"
         _write_table(complete, source, unfinished, quantization)
-    elif quantization.quantize == "float32":
-        complete = unfinished.vectors
-    else:
+    elif quantization.quantize != "float32":
         complete = unfinished.folder / "codes.npy"
         write_vectors(complete, unfinished, quantization)
+    _publish(unfinished, complete, out, quantization)
+
+
+def _publish(
+    unfinished: PartialOutput, complete: Path, out: Path, quantization: Quantization
+) -> None:
+    """Move the complete file to its place, just after its record."""
     write_record(out, unfinished.state, complete.stat().st_size, quantization)
     with write_errors(out):
         complete.replace(out)
+    unfinished.is_resumable = False
 
 
 def _write_table(
@@ -300,24 +310,18 @@ def cached_vectors(
     path = folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
     if not path.is_file() or read_record(path) is None:
-        import polars as pl  # slow to import, and a command doesn't need it
-
-        from pairkit.dataset.table_files import write_parquet
-
         encoder = load()
-        with write_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder, prefix=".texts.") as scratch:
-            table = Path(scratch) / "texts.parquet"
-            write_parquet(table, pl.DataFrame({"text": list(texts)}))
-            encode_file(
-                table,
-                path,
+        with open_partial(path, fresh=False) as unfinished:
+            path.unlink(missing_ok=True)
+            if not unfinished.is_resumable:
+                unfinished.begin(made_of, len(texts), encoder.dim)
+            _encode_rest(
+                unfinished,
+                texts,
                 partial(map, partial(encoder.encode, **options)),
-                encoder.dim,
-                made_of,
-                fresh=path.exists(),  # an existing file doesn't match its record
-                show=show,
+                show,
+                lambda number: {"path": repr(one_line(texts[number], 60))},
             )
+            _publish(unfinished, unfinished.vectors, path, NO_QUANTIZATION)
         show(Progress("encode", ended=True))
     return np.asarray(np.load(path, mmap_mode="r"))

@@ -105,11 +105,10 @@ def load_worker(
     import torch
 
     device = spec.devices[number]
-    count = len(spec.devices)
     if device is None and torch.cuda.is_available():
         device = f"cuda:{number % torch.cuda.device_count()}"
     if device == "cpu" or not torch.accelerator.is_available():
-        threads = max(1, torch.get_num_threads() // count)
+        threads = max(1, torch.get_num_threads() // len(spec.devices))
         torch.set_num_threads(threads)
         # The tokenizer reads this variable when it is used first.
         os.environ["RAYON_NUM_THREADS"] = str(threads)

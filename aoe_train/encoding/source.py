@@ -138,14 +138,17 @@ class RowSource:
         return ((row, values.get(self.column)) for row, values in self.rows())
 
     def schema(self) -> pa.Schema:
-        """A common type for each column, found by reading the whole file."""
+        """A type for each column that Parquet can store, found by reading the whole file."""
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         schema = pa.schema([])
         for rows in self._blocks():
             with _type_errors(self.path):
                 block = pa.schema(list(pa.array(rows).type))
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
+        with _type_errors(self.path):
+            pq.write_metadata(schema, pa.BufferOutputStream())
         return schema
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -200,6 +203,6 @@ def _type_errors(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OverflowError) as error:
         raise DataError(
-            f"the values of a column have no common type ({error}); fix the column, or write .npy",
+            f"a column doesn't fit into Parquet ({error}); fix the column, or write .npy",
             path=path,
         ) from error

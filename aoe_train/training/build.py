@@ -138,14 +138,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
     # The main process fills the cache for the others.
     with loaded.process.args.main_process_first(local=False):
-        outputs = precompute_vectors(
-            loaded.teachers,
-            loaded.data.train,
-            settings.teacher,
-            cache_dir("vectors"),
-            loaded.process.show,
-            placeholders=placeholders,
-        )
+        outputs = precompute_vectors(loaded, placeholders=placeholders)
         encoder, data = _apply_prompts(loaded)
         _set_trained_weights(encoder, settings)
         datasets = [
@@ -162,9 +155,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             rank=loaded.process.args.process_index,
         )
     args = completed(
-        loaded.process.args,
-        settings,
-        loaded.precision,
+        loaded,
         batches=len(batches),
         evaluate=has_score,
         find_unused=_may_skip_weights(model, loaded),
@@ -293,11 +284,15 @@ def _build_dataset(
         progress=loaded.process.show,
     )
     size = settings.optim.batch_size * world
-    seed = settings.seed
     teacher = teacher_outputs.vectors.get("teacher")
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples, store.lengths, size, teacher.nearest, seed=seed, world=world
+            examples,
+            store.lengths,
+            size,
+            teacher.nearest,
+            seed=settings.seed,
+            world=world,
         )
     else:
         batches = Batches(
@@ -305,7 +300,7 @@ def _build_dataset(
             store.lengths,
             size,
             settings.batches,
-            seed=seed,
+            seed=settings.seed,
             world=world,
             views=views,
         )
@@ -322,14 +317,14 @@ def _build_loader(
     def collated(rows: list[int]) -> dict[str, Any]:
         dataset_number, row_numbers = batches.locate(rows)
         dataset = datasets[dataset_number]
-        tensors = collate(
+        batch = collate(
             row_numbers,
             dataset.examples,
             dataset.store,
             dataset.teacher_outputs,
             views=dataset.views,
         )
-        batch: dict[str, Any] = {"numbers": row_numbers, **tensors}
+        batch["numbers"] = row_numbers
         if len(datasets) > 1:
             batch["dataset"] = dataset_number
         return batch

@@ -19,14 +19,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import TrainerCallback
 from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
@@ -40,7 +39,7 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.training.training_arguments import Process
+    from aoe_train.training.fit import TrainingRun
 
 
 # Signals that job schedulers send before they end a job.
@@ -158,11 +157,9 @@ class WeightAverage:
         """The weights to evaluate and save; None if these are the model's current ones."""
         if self._initial is None:
             return self.mean
-        chosen = {}
-        for name, weight in (self.mean or trained_weights(model)).items():
-            if _ADAPTER_A in name:
-                chosen[name] = weight
-            else:
+        chosen = {**(self.mean or trained_weights(model))}
+        for name, weight in chosen.items():
+            if _ADAPTER_A not in name:
                 chosen[name] = self._initial[name].lerp(weight, self._weight)
         return chosen
 
@@ -194,17 +191,15 @@ def _swap_weights(weights: dict[str, Tensor], model: nn.Module) -> None:
         weights[name] = current
 
 
-def open_trackers(
-    callbacks: Sequence[TrainerCallback],
-    process: Process,
-    args: TrainingArguments,
-    name: str,
-    step: int,
-) -> None:
-    """Open the trackers of a run that starts after `step`, and print the location of each."""
+def open_trackers(run: TrainingRun) -> None:
+    """Open the trackers of a run, from its step on, and print the location of each."""
+    args = run.built.args
+    process = run.built.loaded.process
     root = process.work.with_suffix(".runs")
     say = process.say
-    for callback in callbacks:
+    name = run.name
+    step = run.state.global_step
+    for callback in run.handler.callbacks:
         tracker: Any = callback
         if type(callback) is TensorBoardCallback:
             folder = tracker.logging_dir or str(root / name)

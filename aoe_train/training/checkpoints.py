@@ -88,7 +88,7 @@ def save(run: TrainingRun) -> None:
             content |= {
                 "optimiser": optimiser_state(model, run.step.optimiser),
                 "schedule": run.step.schedule.state_dict(),
-                "scaler": None if scaler is None else scaler.state_dict(),  # fp16
+                "scaler": scaler and scaler.state_dict(),  # of fp16
                 "random": gather_objects(_random_state(run.built.args.device)),
                 "losses": run.losses.pending(),
             }

@@ -121,15 +121,16 @@ class TrainingRun:
         control = self.control
         self.average.add(self.built.model, state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
-        if self._save_is_due(logs=control.should_log):
+        if self._save_is_due():
             control.should_save = True
             self.last_save = time.monotonic()
         if not control.should_log:
             self.show()
 
-    def _save_is_due(self, *, logs: bool) -> bool:
+    def _save_is_due(self) -> bool:
         """Whether to save after this step; processes agree at log entries, a single one after any step."""
         settings = self.built.loaded.settings.log
+        logs = self.control.should_log
         due = time.monotonic() - self.last_save >= 60 * settings.checkpoint_minutes
         if not is_distributed():
             self.stops = self.stop_requested()
@@ -168,9 +169,9 @@ class TrainingRun:
         logs["epoch"] = self.state.epoch or 0.0
         self.state.log_history.append({**logs, "step": self.state.global_step})
         self.event("on_log", logs=logs)
-        for key, name in (("loss", "loss"), ("eval_dev", "dev")):
+        for key in ("loss", "eval_dev"):
             if key in logs:
-                self._notes[name] = f"{name} {logs[key]:.4f}"
+                self._notes[key] = f"{key.removeprefix('eval_')} {logs[key]:.4f}"
         if "loss" in logs:
             self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
@@ -440,8 +441,7 @@ def _resume(run: TrainingRun) -> None:
         )
         checkpoints.restore(run, newest)
     if is_main() and not run.ended:
-        step = run.state.global_step
-        open_trackers(run.handler.callbacks, process, run.built.args, run.name, step)
+        open_trackers(run)
 
 
 def _save_sound_weights(run: TrainingRun) -> str:

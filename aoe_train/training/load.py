@@ -133,7 +133,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     judged = None
     if sources.judged is not None:
         judged = JudgedPairs.read(sources.judged, process.say)
-    is_weight_set = "interpolate" in filled.optim.model_fields_set
+    given = filled.optim.model_fields_set
     return Loaded(
         process=process,
         sources=sources,
@@ -144,7 +144,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         precision=choose_precision(resolved.run.precision, device),
         teachers=load_teachers(resolved, datasets, sources, encoder, data, show),
         judged=judged,
-        keeps_backbone=resolved.optim.interpolate == 0 and not is_weight_set,
+        keeps_backbone=resolved.optim.interpolate == 0 and "interpolate" not in given,
     )
 
 
@@ -162,7 +162,8 @@ def training_warnings(loaded: Loaded) -> Iterator[str]:
         yield UNSUITED
     for name, rows in data.train.items():
         yield from _dataset_warnings(name, rows, loaded)
-    yield from _overlap_warnings(data)
+    if data.dev:
+        yield from _overlap_warnings(data)
 
 
 def _sample_texts(data: Data, sources: Sources, seed: int, process: Process) -> Data:
@@ -232,8 +233,6 @@ def _dataset_warnings(name: str, rows: Examples, loaded: Loaded) -> Iterator[str
 
 def _overlap_warnings(data: Data) -> Iterator[str]:
     """Warnings of held-out rows of which all texts are training texts."""
-    if not data.dev:
-        return
     trained = {text for rows in data.train.values() for text in rows.texts}
     for name, rows in data.dev.items():
         is_trained = np.array([text in trained for text in rows.texts])

@@ -382,9 +382,8 @@ def _dev_table(record: RunRecord) -> str:
 
 def _base_name(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
-    if not source.startswith(("/", "./", "../", "~")):
-        return source
-    return Path(source).name
+    is_local = source.startswith(("/", "./", "../", "~")) or Path(source).exists()
+    return Path(source).name if is_local else source
 
 
 def card_head(

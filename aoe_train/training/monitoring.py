@@ -14,6 +14,7 @@ nevertheless, have cosines near 1 from the start.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -89,13 +90,13 @@ class LossLog:
 
         Raises as `check`.
         """
-        by_name: dict[str, list[float]] = {}
+        by_name = defaultdict[str, list[float]](list)
         for batch, parts in zip(self._batches, self.check(), strict=True):
             for name, value in parts.items():
                 if batch.dataset is None or name == "loss":
-                    by_name.setdefault(name, []).append(value)
+                    by_name[name].append(value)
                 if batch.dataset is not None:
-                    by_name.setdefault(f"{batch.dataset}.{name}", []).append(value)
+                    by_name[f"{batch.dataset}.{name}"].append(value)
         self._batches = []
         return {
             name: math.fsum(values) / len(values)

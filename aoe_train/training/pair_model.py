@@ -195,11 +195,11 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
         return
     unsupported = {
         "several datasets": sources.several,
-        "a guide or teacher": bool(
+        "a guide or teacher": (
             settings.guide.model or settings.teacher.model or settings.teacher.scores
         ),
-        "dims and layers": bool(settings.objective.dims or settings.objective.layers),
-        "run.chunk": settings.run.chunk is not None,
+        "dims and layers": settings.objective.dims or settings.objective.layers,
+        "run.chunk": settings.run.chunk,
         "run.shard": settings.run.shard,
     }
     for option, is_set in unsupported.items():

@@ -282,9 +282,8 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
         return None
     dataset, *others = built.datasets
     outputs = dataset.teacher_outputs
-    if others or outputs.vectors or outputs.scores is not None:
-        return None
-    if not _attends_by_flash(model.text_model, args.device):
+    is_taught = outputs.vectors or outputs.scores is not None
+    if others or is_taught or not _attends_by_flash(model.text_model, args.device):
         return None
     return StepGraphs(
         model, args, int(dataset.store.lengths.max()), built.loaded.process.say

@@ -7,7 +7,7 @@ negatives. Or they are the `score` or `label` of pairs. Rows are matched by thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
+from aoe_train.model.model_folder import cache_dir
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import (
     ABSENT,
@@ -28,6 +29,7 @@ from aoe_train.objectives.training_rows import (
     Examples,
     TeacherOutputs,
     TeacherVectors,
+    TextSelection,
 )
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
 from aoe_train.settings.train_settings import (
@@ -45,10 +47,12 @@ from pairkit.dataset.reading.columns import Roles, find_roles
 from pairkit.dataset.reading.pair_rows import to_rows, with_texts
 from pairkit.dataset.reading.tables import first_row, read_table
 from pairkit.dataset.records import NEGATIVES, ROW
+from pairkit.extracting.html_blocks import without_tags
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data, Sources
     from aoe_train.objectives.objective_settings import ObjectiveSettings
+    from aoe_train.training.load import Loaded
 
 
 SCORES = "teacher_scores"
@@ -160,7 +164,10 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
             )
     matrix = _vector_matrix(table[_VECTOR], path)
     table_texts = table[_TEXT].cast(pl.String).to_list()
-    row_of = {text: row for row, text in enumerate(table_texts)}
+    row_of = {text: row for row, text in enumerate(table_texts) if text is not None}
+    # Single texts are trained on without the tags of HTML.
+    for text, row in [*row_of.items()]:
+        row_of.setdefault(without_tags(text, path), row)
     missing = [text for text in texts if text not in row_of]
     if missing:
         raise DataError(
@@ -174,10 +181,15 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 def _vector_matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     """The vectors of a table; raises DataError unless they have one size and are finite."""
     dtype = vectors.dtype
-    is_list = isinstance(dtype, pl.List | pl.Array) and not dtype.inner.is_nested()
-    if not is_list or vectors.is_empty():
+    number = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    if number is None or number.is_nested() or vectors.is_empty():
         raise DataError(
             f"{_VECTOR} has no lists of numbers; expected a vector in each row",
+            path=path,
+        )
+    if number in (pl.Int8, pl.UInt8):
+        raise DataError(
+            f"{_VECTOR} has quantised vectors; encode the texts again without --quantize",
             path=path,
         )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)
@@ -254,7 +266,7 @@ class Teacher:
         """Size of its vectors; None for a file, which isn't read yet."""
         return self.identity.get("dim")
 
-    @property
+    @cached_property
     def _encoder_settings(self) -> EncoderSettings | None:
         """The settings of the model; None for a file."""
         settings = self.identity.get("settings")
@@ -394,37 +406,15 @@ def _guide_and_teacher(
 
 
 def precompute_vectors(
-    teachers: Iterable[Teacher],
-    datasets: Mapping[str, Examples],
-    settings: TeacherSettings,
-    cache: Path,
-    show: Listener,
-    *,
-    placeholders: bool,
+    loaded: Loaded, *, placeholders: bool
 ) -> dict[str, TeacherOutputs]:
     """Vectors of all texts by guide and teacher, and the given scores.
 
     With smoothing, a single text learns from its neighbours. With `placeholders`, vectors of models are zeros;
     those in files are read.
     """
-    vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}
-    for teacher in teachers:
-        for name, examples in datasets.items():
-            if placeholders and teacher.dim is not None:
-                zeros = np.zeros((1, teacher.dim), np.float32)
-                column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                columns = max(2, examples.rows.shape[1])
-                teacher_vectors = TeacherVectors([column] * columns)
-            else:
-                teacher_vectors = _encode_columns(teacher, examples, cache, show)
-            if teacher.role == "teacher" and settings.smoothing is not None:
-                # Both columns are equal, as `collate` repeats a single text.
-                column, _ = teacher_vectors.columns
-                by_text = column.vectors[column.indices]
-                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
-            vectors[name][teacher.role] = teacher_vectors
-        teacher.unload()
-
+    settings = loaded.settings.teacher
+    datasets = loaded.data.train
     outputs = {}
     for name, examples in datasets.items():
         scores = None
@@ -432,12 +422,30 @@ def precompute_vectors(
             scores = scores_from_file(
                 Path(settings.scores), examples, settings.score_range
             )
-        outputs[name] = TeacherOutputs(vectors[name], scores)
+        outputs[name] = TeacherOutputs({}, scores)
+    for teacher in loaded.teachers:
+        for name, examples in datasets.items():
+            if placeholders and teacher.dim is not None:
+                zeros = np.zeros((1, teacher.dim), np.float32)
+                column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
+                columns = max(2, examples.rows.shape[1])
+                teacher_vectors = TeacherVectors([column] * columns)
+            else:
+                teacher_vectors = _encode_columns(
+                    teacher, examples, loaded.process.show
+                )
+            if teacher.role == "teacher" and settings.smoothing is not None:
+                # Both columns are equal, as `collate` repeats a single text.
+                column, _ = teacher_vectors.columns
+                by_text = column.vectors[column.indices]
+                teacher_vectors = neighbour_teacher(examples.texts, by_text, settings)
+            outputs[name].vectors[teacher.role] = teacher_vectors
+        teacher.unload()
     return outputs
 
 
 def _encode_columns(
-    teacher: Teacher, examples: Examples, cache: Path, show: Listener
+    teacher: Teacher, examples: Examples, show: Listener
 ) -> TeacherVectors:
     """The vectors of all columns; texts of columns with the same prompt are encoded together."""
     by_column: dict[int, ColumnVectors] = {}
@@ -448,7 +456,7 @@ def _encode_columns(
         # Absent texts are replaced by any other text.
         present = np.where(rows == ABSENT, rows[:1, :1], rows)
         used, flat = np.unique(present, return_inverse=True)
-        texts = [examples.texts[text] for text in used.tolist()]
+        texts = TextSelection(examples.texts, used)
         if teacher.file is not None:
             vectors = vectors_from_file(teacher.file, texts)
         else:
@@ -457,7 +465,7 @@ def _encode_columns(
                 teacher.identity,
                 prompt,
                 lambda: teacher.encoder,
-                folder=cache,
+                folder=cache_dir("vectors"),
                 show=show,
             )
         for column, indices in zip(columns, flat.reshape(rows.shape).T, strict=True):

@@ -300,7 +300,6 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     loaded = built.loaded
     sources = loaded.sources
     dev_data = sources.dev_data
-    train = built.data.train
     # Some numbers aren't finite, such as gradient norms in fp16's first steps; JSON has no such numbers.
     history = [
         {name: defined(value) for name, value in entry.items()}
@@ -326,7 +325,9 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
         datasets=dataset_records(built),
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
-        languages=languages([text for rows in train.values() for text in rows.texts]),
+        languages=languages(
+            [text for rows in built.data.train.values() for text in rows.texts]
+        ),
         training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
         versions=versions(),
         wall_s=round(time.perf_counter() - loaded.process.start, 3),

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from aoe_train.data.defaults import format_epochs
-from aoe_train.data.examples import negatives_in_words, silent
+from aoe_train.data.examples import count_values, negatives_in_words, silent
 from aoe_train.data.run_data import Sources
-from aoe_train.data.token_batches import count_tokens, describe, format_epoch_share
+from aoe_train.data.token_batches import describe, format_epoch_share
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import memory_errors, upload_batch
 from aoe_train.model.precision import training_note
@@ -149,15 +149,17 @@ def _plan_record(
     train = built.data.train
     batches = describe(built.batches, [dataset.store for dataset in built.datasets])
     num_batches = math.ceil(batches["steps"] * settings.optim.epochs)
-    weights = built.model.state_dict().values()
     datasets = {}
     records = dataset_records(built)
     for dataset in built.datasets:
         rows = loaded.data.train[dataset.name]
+        labels = {}
+        if rows.labels is not None:  # graded ones are rounded down
+            labels = count_values(np.floor(rows.labels).astype(np.int64))
         datasets[dataset.name] = {
             **records[dataset.name].model_dump(),
             "texts": len(rows.texts),
-            "labels": _label_counts(rows.labels),
+            "labels": labels,
             "objective": dataset.loss_weights,
         }
     record: dict[str, Any] = {
@@ -167,15 +169,15 @@ def _plan_record(
         "precision": loaded.precision,
         "precision_note": training_note(settings.run.precision, built.args.device),
         "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
-    }
-    if loaded.judged is not None:
-        record["judged_pairs"] = len(loaded.judged)
-    return record | {
         "dev_sets": {name: len(rows) for name, rows in built.data.dev.items()},
         "batches": batches,
         "steps": built.steps,
         "parameters": {
-            "total": sum(each.numel() for each in weights if each.is_floating_point()),
+            "total": sum(
+                weight.numel()
+                for weight in built.model.state_dict().values()
+                if weight.is_floating_point()
+            ),
             "trained": sum(each.numel() for each in _trained(built.model)),
         },
         "memory_mb": memory,
@@ -183,6 +185,9 @@ def _plan_record(
         "pairs_per_s": round(batches["rows_mean"] / seconds_a_batch, 1),
         "gpu_note": _GPU_NOTE if built.args.device.type == "cuda" else None,
     }
+    if loaded.judged is not None:
+        record["judged_pairs"] = len(loaded.judged)
+    return record
 
 
 def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
@@ -218,14 +223,6 @@ def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
     return lines | {"objective": " + ".join(parts)}
 
 
-def _label_counts(labels: np.ndarray | None) -> dict[str, int]:
-    """Number of rows with each label; graded labels are rounded down."""
-    if labels is None:
-        return {}
-    distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
-    return dict(zip(map(str, distinct.tolist()), counts.tolist(), strict=True))
-
-
 def _trained(model: nn.Module) -> list[nn.Parameter]:
     """The trained weights."""
     return [weight for weight in model.parameters() if weight.requires_grad]
@@ -238,9 +235,12 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in _trained(model))
-    stores = [dataset.store for dataset in built.datasets]
-    largest = max(built.batches, key=partial(count_tokens, built.batches, stores))
-    batch = _device_batch(built, largest)
+
+    def tokens(rows: list[int]) -> int:
+        dataset, numbers = built.batches.locate(rows)
+        return built.batches.batches[dataset].count_tokens(numbers)
+
+    batch = _device_batch(built, max(built.batches, key=tokens))
     model.train()
     with autocast(args):
         activations = saved_bytes(model, batch)
@@ -248,12 +248,11 @@ def _memory_by_use(built: Built) -> dict[str, float]:
     # A run on a GPU has the backbone's and the best weights in host memory.
     if args.device.type == "cpu":
         kept += [built.loaded.judged is not None, bool(built.data.dev)]
-    copies = sum(kept)
     sizes = {
         "weights": weights,
         "gradients": trained,
         "optimiser": 2 * trained,
-        "copies": copies * trained,
+        "copies": sum(kept) * trained,
         "activations": activations,
     }
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from aoe_train.data.examples import Say
-    from aoe_train.model.precision import Computed
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.build import Built
+    from aoe_train.training.load import Loaded
     from aoe_train.training.monitoring import LossLog
     from pairkit.base.cli.progress import Listener
 
@@ -71,6 +71,8 @@ _SHARDING_LAUNCHED = (
 _SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")
 # First words of the optimisers that need no more arguments than a name.
 _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")
+# Schedules that depend on scores, which our loop doesn't pass to them.
+_SCORED_SCHEDULES = ("greedy", "reduce_lr_on_plateau")
 # Weights without weight decay.
 _NO_DECAY = [r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)"]
 
@@ -98,6 +100,10 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
             raise ConfigError(
                 f"{name} is set: not supported; use FSDP with --set run.shard=true under torchrun"
             )
+    if optim.scheduler in _SCORED_SCHEDULES:
+        raise ConfigError(
+            f"optim.scheduler {optim.scheduler}: not supported; choose one such as cosine"
+        )
     _check_trainer(run.trainer)
     _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads this variable at its first product
@@ -152,19 +158,14 @@ def idle_processors(args: TrainingArguments) -> str | None:
 
 
 def completed(
-    args: TrainingArguments,
-    settings: TrainSettings,
-    precision: Computed,
-    *,
-    batches: int,
-    evaluate: bool,
-    find_unused: bool,
+    loaded: Loaded, *, batches: int, evaluate: bool, find_unused: bool
 ) -> TrainingArguments:
-    """A copy with the arguments that depend on rows and model; a step may leave weights `find_unused`."""
+    """The arguments with those that depend on rows and model; a step may leave weights `find_unused`."""
     from transformers import SchedulerType
 
-    args = copy(args)
-    optim = settings.optim
+    args = copy(loaded.process.args)
+    optim = loaded.settings.optim
+    precision = loaded.precision
     args.per_device_train_batch_size = optim.batch_size
     args.num_train_epochs = optim.epochs
     args.learning_rate = optim.lr
@@ -300,15 +301,11 @@ class OptimiserStep:
         dataset_number = inputs.get("dataset")
         dataset = None if dataset_number is None else self._datasets[dataset_number]
         losses = None if self._graphs is None else self._graphs(inputs)
-        if losses is not None:
-            self._losses.add(losses, row_numbers, step, dataset)
-            return
-        # The copies overlap with the device's work on the previous batch.
-        inputs = upload_batch(inputs, self._args.device)
-        losses = self._wrapped(**inputs)
+        if losses is None:
+            # The copies overlap with the device's work on the previous batch.
+            losses = self._wrapped(**upload_batch(inputs, self._args.device))
+            self.accelerator.backward(losses["loss"] / batches)
         self._losses.add(losses, row_numbers, step, dataset)
-        del inputs
-        self.accelerator.backward(losses["loss"] / batches)
 
     def clip(self) -> Tensor | None:
         """Clip the gradient, and return its norm before; None if the run doesn't clip."""

@@ -344,8 +344,8 @@ def test_repeated_and_waiting_rows_are_counted():
     assert made.rows_seen(3) == 3 * 50
     short = mixture([10, 30], batch=5, order="round-robin").epoch_share(1)
     assert short["rows_waiting"] == 20
-    assert [format_epoch_share(share) for share in (one, two, short)] == [
-        "4 batches an epoch, 2 times each row (10 rows repeat)",
-        "6 batches an epoch, each row once",
-        "2 batches an epoch, 10 rows (20 wait for a later epoch)",
-    ]
+    assert [*map(format_epoch_share, (one, two, short))] == text_lines("""
+        4 batches an epoch, 2 times each row (10 rows repeat)
+        6 batches an epoch, each row once
+        2 batches an epoch, 10 rows (20 wait for a later epoch)
+    """)

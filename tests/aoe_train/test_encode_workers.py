@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections import namedtuple
 from functools import partial
 from types import SimpleNamespace
 
@@ -47,8 +48,12 @@ def team(bert, count=2):
 def alone(bert):
     """A function that encodes a file in one process, and its settings."""
     encoder = load(bert, precision="fp32")
-    settings = {"model": encoder.identity(), "prompt": "", "normalize": False}
-    settings["batch tokens"] = None
+    settings = {
+        "model": encoder.identity(),
+        "prompt": "",
+        "normalize": False,
+        "batch tokens": None,
+    }
     how = {"dim": encoder.dim, "settings": settings}
     return partial(encode_file, embed=partial(map, encoder.encode), **how), settings
 
@@ -92,18 +97,25 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
 
 
 def test_devices_of_workers():
-    assert workers_devices(None, []) == [None]
-    assert workers_devices(3, []) == [None, None, None]
     two = ["cuda:0", "cuda:1"]
-    assert workers_devices(None, two) == two
-    assert workers_devices(4, two) == two * 2
+    for count, devices, expected in values(
+        """
+            None | [] | [None]
+            3 | [] | [None, None, None]
+            None | TWO | TWO
+            4 | TWO | FOUR
+            """,
+        TWO=two,
+        FOUR=two * 2,
+    ):
+        assert workers_devices(count, devices) == expected
     with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
     with config_error("workers=1: expected at least one for each of the 2 devices"):
         workers_devices(1, two)
 
 
-def test_workers_from_python(bert, texts, tmp_path):
+def test_workers_from_python(bert, texts, tmp_path, monkeypatch):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     how = {"model": bert, "dim": 16, "quantize": "int8"}
     encode(texts, out=one, **how)
@@ -111,6 +123,12 @@ def test_workers_from_python(bert, texts, tmp_path):
     for suffix in (".npy", ".npy.run.json"):
         left, right = (path.with_suffix(suffix).read_bytes() for path in (one, two))
         assert left == right
+    # A finished output needs only one worker.
+    worker, started = workers._Worker, []
+    count = lambda *given: started.append(given) or worker(*given)  # noqa: E731
+    monkeypatch.setattr(workers, "_Worker", count)
+    encode(texts, out=two, workers=2, **how)
+    assert len(started) == 1
     assert encode(["a cat"], model=bert, device="cpu,", dim="8").shape == (1, 8)
     with config_error("2 workers: each worker loads the model"):
         encode(texts, model=load(bert), out=two, workers=2)
@@ -140,11 +158,7 @@ class _RayTaskError(_RayError):
         self.cause = cause
 
 
-class Call:
-    """A pending answer."""
-
-    def __init__(self, actor, name, answer):
-        self.actor, self.name, self.answer = actor, name, answer
+Call = namedtuple("Call", "actor name answer")
 
 
 class InOneProcess:

@@ -16,7 +16,7 @@ from aoe_train.data.examples import (
 )
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import write_rows
-from tests.support.shorthand import config_error, data_error, table
+from tests.support.shorthand import config_error, data_error, table, values
 
 
 def put(path, text):
@@ -90,11 +90,7 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
 def test_different_numbers_of_negatives(tmp_path):
     text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
     examples = read_examples(put(tmp_path / "a.csv", text))
-    assert columns_of(examples) == [
-        ["a", "b", "c", "d"],
-        ["e", "f", "g"],
-        ["h", "i", "j"],
-    ]
+    assert [*map("".join, columns_of(examples))] == ["abcd", "efg", "hij"]
     assert examples.rows[:, 3].tolist() == [3, ABSENT, ABSENT]
     assert negative_counts(examples) == {"1": 2, "2": 1}
     told = "1 to 2 a row; 2 of 3 rows have fewer than 2"
@@ -171,13 +167,13 @@ def test_conflict_error_names_both_rows(tmp_path):
         tmp_path / "c.csv",
         "text1,text2,score\na,b,4.5\nB,a!,3.25\na,b,4.5\nc,c,1.5\nc,d,1\nc,d,1\n",
     )
-    assert rows_of(read_examples(scores, conflicts="first")) == [
-        (("a", "b"), 4.5),
-        (("a", "b"), 4.5),
-        (("c", "c"), 1.5),
-        (("c", "d"), 1),
-        (("c", "d"), 1),
-    ]
+    assert rows_of(read_examples(scores, conflicts="first")) == values("""
+        ('a', 'b') | 4.5
+        ('a', 'b') | 4.5
+        ('c', 'c') | 1.5
+        ('c', 'd') | 1
+        ('c', 'd') | 1
+    """)
 
 
 def test_row_numbers_are_those_of_the_file(tmp_path):

@@ -8,7 +8,7 @@ from aoe_train import evaluate, plan, train
 from aoe_train.evaluation.dev import JudgedPairs
 from aoe_train.evaluation.pair_task import PairTask
 from tests.aoe_train.shorthand import stderr
-from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert, write_rows
+from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.support.shorthand import approx, config_error, module_fixture, pair
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
@@ -36,16 +36,7 @@ def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
 
 
-@module_fixture
-def train_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("rows") / "train.jsonl"
-    return write_rows(path, judged_rows(7, 320))
-
-
-@module_fixture
-def few(train_file):
-    """The first rows, for tests that don't need a good model."""
-    return write_rows(train_file.with_name("few.jsonl"), judged_rows(7, 96))
+FEW = judged_rows(7, 96)
 
 
 def test_pairs_with_other_limits_of_texts_have_another_identity():
@@ -62,12 +53,13 @@ def run(data, bert, out, **more):
 
 
 def shuffled():
-    """The texts of `few` with inverted labels."""
-    return [{**row, "label": 1 - row["label"]} for row in judged_rows(7, 96)]
+    """The few texts with inverted labels."""
+    return [{**row, "label": 1 - row["label"]} for row in FEW]
 
 
-def test_better_model_is_saved(train_file, bert, out):
-    found = run(train_file, bert, out, accept_on=judged_rows(1), epochs=4, lr=4e-3)
+def test_better_model_is_saved(bert, out):
+    how = {"accept_on": judged_rows(1), "epochs": 4, "lr": 4e-3}
+    found = run(judged_rows(7, 320), bert, out, **how)
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
     assert not same_weights(out, bert)
     how = {"data": judged_rows(1), "against": bert, "resamples": 100}
@@ -108,16 +100,16 @@ def test_a_model_that_is_not_better_is_saved_on_request(bert, out):
     assert planned.to_dict()["judged_pairs"] == 120
 
 
-def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
+def test_changed_judged_pairs_are_refused(bert, out, tmp_path, capsys):
     rows = judged_rows(1)
-    run(few, bert, out, epochs=1, accept_on=rows)
+    run(FEW, bert, out, epochs=1, accept_on=rows)
     doubted = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]}
         for row in rows
     ]
     for other in (judged_rows(2), doubted):
         with config_error("judged"):
-            run(few, bert, out, epochs=1, accept_on=other)
+            run(FEW, bert, out, epochs=1, accept_on=other)
     capsys.readouterr()
     same = run(rows, bert, tmp_path / "n", epochs=0.2, accept_on=rows)
     assert same.gain.word == "not judged"
@@ -128,11 +120,11 @@ def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
     )
 
 
-def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):
-    found = run(few, bert, out, epochs=0.3)
+def test_notes_on_rows_and_missing_comparison(bert, out, tmp_path, capsys):
+    found = run(FEW, bert, out, epochs=0.3)
     assert "32 of 96 binary rows: cosent" in stderr(capsys)
     steps, comparison, *_ = found.notes()
     assert steps.startswith("2 steps over 32 of 96 rows in ")
     assert comparison.startswith("not shown to be better than its backbone; give ")
-    judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
+    judged = run(FEW, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
     assert not any(note.startswith("not shown to be better") for note in judged.notes())

@@ -39,12 +39,9 @@ def test_presets_and_paper_presets(preset):
         for name in (preset, f"{preset}-paper")
     )
     assert settings.objective == OBJECTIVES[preset]
-    papers_own = {}
-    if preset == "angle":
-        papers_own["duplicates"] = "positive"
-    if preset == "aoe":
-        papers_own["tau"] = Taus(angle=0.05)
-    assert papers.objective == OBJECTIVES[preset].model_copy(update=papers_own)
+    own = {"angle": {"duplicates": "positive"}, "aoe": {"tau": Taus(angle=0.05)}}
+    expected = OBJECTIVES[preset].model_copy(update=own.get(preset))
+    assert papers.objective == expected
     assert "optim" not in settings.model_fields_set
     optim = "lr epochs batch_size average scheduler"
     assert {*optim.split()} <= papers.optim.model_fields_set
@@ -132,14 +129,19 @@ def test_few_binary_pairs_average_the_second_half_of_the_run(rows, preset, avera
     assert with_defaults_for_all(settings, facts, dim=384).optim.average == average
 
 
-def test_temperature_and_scheduler():
-    assert [of(kind).objective.tau.cosent for kind in ("binary", "graded")] == [
-        0.05,
-        0.2,
-    ]
-    assert [
-        of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")
-    ] == ["constant_with_warmup", "linear", "linear"]
+@table(
+    """
+    kind, preset, tau, scheduler
+    binary | auto | 0.05 | constant_with_warmup
+    graded | auto | 0.2 | constant_with_warmup
+    graded | cosent-paper | 0.05 | linear
+    graded | domain | 0.2 | linear
+    """,
+)
+def test_temperature_and_scheduler(kind, preset, tau, scheduler):
+    found = of(kind, preset=preset)
+    assert found.objective.tau.cosent == tau
+    assert found.optim.scheduler == scheduler
 
 
 def test_first_person_share():

@@ -287,8 +287,12 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, data, tmp_path, monkeypa
     plain = settings(**{"run.precision": "bf16"})
     setup = built(plain, data["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
-    on_gpu = {"device": CUDA, "bf16": True, "world_size": 1}
-    on_gpu["per_device_train_batch_size"] = 16
+    on_gpu = {
+        "device": CUDA,
+        "bf16": True,
+        "world_size": 1,
+        "per_device_train_batch_size": 16,
+    }
 
     def uses(*assignments, args=on_gpu, **other):
         given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true"]

@@ -62,10 +62,6 @@ def run(sources, backbone, out, fresh=False, callbacks=(), progress=False, **fla
     return train(backbone=backbone, out=out, **sources, **how(**flags), **more).record
 
 
-def plan(sources, backbone, **flags):
-    return aoe_train.plan(backbone=backbone, **sources, **how(**flags))
-
-
 def score(model, held_out):
     """The model's Spearman correlation on these pairs."""
     return figures(evaluate(model, data=held_out, resamples=0))["spearman"]
@@ -178,13 +174,16 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
-@parametrize(
-    "owner, method, error",
-    [
-        (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
-        (Encoder, "load", RuntimeError("could not create a memory object")),
-    ],
-    ids=["step", "load"],
+@table(
+    """
+    owner, method, error
+    STEP | backward | CUDA
+    MODEL | load | CPU
+    """,
+    STEP=torch.Tensor,
+    MODEL=Encoder,
+    CUDA=torch.OutOfMemoryError("CUDA out of memory."),
+    CPU=RuntimeError("could not create a memory object"),
 )
 def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, error):
     def refuse(*_, **__):
@@ -192,9 +191,9 @@ def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, er
 
     monkeypatch.setattr(owner, method, refuse)
     message = r"out of memory: lower batch_size= \(now 16\) or max_length="
-    for call in (lambda: run(data, shallow, out), lambda: plan(data, shallow)):
+    for call in (train, aoe_train.plan):
         with config_error(message):
-            call()
+            call(**data, backbone=shallow, out=out, **how())
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):

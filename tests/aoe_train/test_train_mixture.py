@@ -22,6 +22,7 @@ from tests.support.shorthand import (
     data_error,
     module_fixture,
     raises,
+    text_lines,
     values,
 )
 
@@ -103,13 +104,13 @@ def _told_by_the_card(out):
         "stsb-dev.tsv, held-out rows",
         "nli-dev.jsonl, held-out rows that chose the weights",
     ]
-    for words in (
-        "- **nli**: 40 triplets from `nli.jsonl`.",
-        "2 times each row (20 rows repeat)",
-        "### qa\n",
-        "`nli` chose the best weights",
-        "| weights | triplet_accuracy on nli | stsb: spearman | nli: triplet_accuracy |",
-    ):
+    for words in text_lines("""
+            - **nli**: 40 triplets from `nli.jsonl`.
+            2 times each row (20 rows repeat)
+            ### qa
+            `nli` chose the best weights
+            | weights | triplet_accuracy on nli | stsb: spearman | nli: triplet_accuracy |
+            """):
         assert words in body
 
 

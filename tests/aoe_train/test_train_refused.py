@@ -69,6 +69,7 @@ class OfVectors(TextObjective):
     binary | objective.weights={cosent = 0, in_batch = 0, angle = 0} | all weights are 0
     binary | objective.tau.angle=20 | angle = 20: is a scale; the temperature is 0.05
     binary | optim.scheduler=bent | transformers rejects
+    binary | optim.scheduler=greedy | greedy: not supported; choose one such as cosine
     binary | run.trainer={max_steps = 3} | run.trainer.max_steps: expected one of adam_beta1
     binary | run.trainer={optim = "schedule_free_adamw"} | starts with adamw
     binary | run.trainer={optim_args = "fast"} | run.trainer.optim or an option for it isn't usable
@@ -188,24 +189,23 @@ def test_dry_runs_are_not_sharded(shallow):
 @parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
-    with refusal(
+    message = (
         f"log.report_to '{name}': its package is not installed; pip install {name}$"
-    ):
-        train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
+    )
+    refused(BINARY, message, shallow, out, settings=[f"log.report_to={name}"])
 
 
 @parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
-    with refusal(f"{name} is set: .*run.shard"):
-        train(BINARY, backbone=shallow, out=out)
+    refused(BINARY, f"{name} is set: .*run.shard", shallow, out)
 
 
 def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
-    with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        given = ["run.gradient_checkpointing=true"]
-        train(BINARY, backbone=shallow, out=out, settings=given)
+    message = r"gradient_checkpointing: BertModel.*run\.chunk"
+    given = ["run.gradient_checkpointing=true"]
+    refused(BINARY, message, shallow, out, settings=given)
 
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]

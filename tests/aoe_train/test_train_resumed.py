@@ -2,7 +2,6 @@
 
 from shutil import copytree
 
-import pytest
 import torch
 from transformers import TrainerCallback
 
@@ -136,16 +135,6 @@ def test_killed_run_continues_only_with_its_own_settings(
     assert fit("optim.lr=2e-3", fresh=True).steps == 6
 
 
-SIGN = (
-    r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
-)
-
-
-@pytest.fixture
-def with_dev(data, tmp_path):
-    return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
-
-
 @table(
     """
     flags
@@ -154,14 +143,16 @@ def with_dev(data, tmp_path):
     """
 )
 def test_collapse_is_detected(data, bert, out, tmp_path, flags):
-    with config_error(SIGN) as caught:
+    sign = r"diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
+    with config_error(sign) as caught:
         run(data, bert, out, optim__lr=1, optim__epochs=2, **flags)
     assert "\n" not in str(caught.value)
     assert not out.exists()
     assert not (tmp_path / "m.work").exists()  # nothing to keep
 
 
-def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
+def test_best_weights_are_saved_as_a_model(sources, bert, out, tmp_path):
+    with_dev = sources["graded"]
     scores = {}
 
     class Scores(TrainerCallback):

@@ -150,15 +150,6 @@ def test_an_epoch_that_ends_early_is_refused(fit, out):
     assert not out.exists()
 
 
-@pytest.fixture
-def job(tmp_path):
-    """The documented script."""
-    found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
-    (script,) = [block for block in found if "scontrol requeue" in block]
-    (tmp_path / "job.sh").write_text(script)
-    return ["bash", str(tmp_path / "job.sh")]
-
-
 def stand_in(folder, name, line):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{line}\n")
@@ -166,8 +157,11 @@ def stand_in(folder, name, line):
 
 
 @pytest.mark.parametrize("ends_with, queued", [(130, "requeue 77\n"), (0, "")])
-def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
+def test_documented_slurm_script_forwards_the_signal(tmp_path, ends_with, queued):
     """The training ends after its signal, stopped or finished."""
+    found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
+    (text,) = [block for block in found if "scontrol requeue" in block]
+    (tmp_path / "job.sh").write_text(text)
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
     log.touch()
     stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
@@ -181,7 +175,7 @@ def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, q
         "PATH": f"{bin_folder}:{os.environ['PATH']}",
         "SLURM_JOB_ID": "77",
     }
-    script = subprocess.Popen(job, cwd=tmp_path, env=environment)
+    script = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=environment)
     until = time.monotonic() + 300
     while not (tmp_path / "begun").exists() and time.monotonic() < until:
         time.sleep(0.02)
@@ -199,8 +193,8 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "AOE_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(SCRIPT.parents[2]),
     }
-    environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
     def begin(out):
         command = (

@@ -93,6 +93,7 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
 
     monkeypatch.setattr(Encoder, "encode", encode)
     rows = triplets()
+    rows[0]["anchor"] = "<p>the man</p>"
     given = EMBED | {"teacher.model": str(teacher), "teacher.prompts": prompts}
     run(rows, shallow, tmp_path / "m", **given)
     own = prompts or {"anchor": "the ", "positive": "a ", "negative": "a "}
@@ -146,6 +147,10 @@ def test_vectors_from_a_file(shallow, tmp_path):
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
     found = run(pairs(), shallow, tmp_path / "file", **settings)
     assert found.record["advisers"]["teacher"]["file"]
+    # Single texts are read without tags.
+    tagged = [f"<p>{text}</p>" for text in texts]
+    pl.DataFrame({"text": tagged, "vector": vectors}).write_parquet(brought)
+    run(tagged, shallow, tmp_path / "tagged", **settings, preset="auto")
 
 
 @table(
@@ -158,9 +163,11 @@ def test_vectors_from_a_file(shallow, tmp_path):
     {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers, .*; expected 2
     {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has .* NaN, infinity or null
     {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has .* null
+    INT8 | vector has quantised vectors
     {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
     """,
     EMPTY=pl.DataFrame(schema={"text": pl.String, "vector": pl.List(pl.Float32)}),
+    INT8=pl.DataFrame([["a"], [[1]]], {"text": pl.String, "vector": pl.List(pl.Int8)}),
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     brought = tmp_path / "vectors.parquet"
@@ -252,8 +259,11 @@ def scored():
 
 def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
     data = write_rows(tmp_path / "rows.jsonl", scored())
-    settings = {"teacher.scores": str(data), "teacher.score_range": "-10,10"}
-    settings["preset"] = "auto"
+    settings = {
+        "teacher.scores": str(data),
+        "teacher.score_range": "-10,10",
+        "preset": "auto",
+    }
     found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]

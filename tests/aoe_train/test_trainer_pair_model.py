@@ -102,8 +102,8 @@ def test_saved_bytes_counts_what_backward_needs():
         "input_ids": ids,
         "lengths": one,
         "rows": torch.tensor([[0, 1]]),
+        "texts": ids,
     }
-    found["texts"] = ids
     kept, by_hundreds, by_600 = (
         saved_bytes(PairModel(Square(), Sum(), chunk=chunk).double(), found)
         for chunk in (None, 100, 600)

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ from aoe_train.training.training_arguments import (
 )
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran
-from tests.support.shorthand import approx, parametrize, table
+from tests.support.shorthand import approx, parametrize, table, values
 
 
 def test_the_stopwatch_counts_only_running_time(monkeypatch):
@@ -203,17 +204,23 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
-    open_trackers(
-        [callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0
+    run = Mock()
+    run.name = "m-1"
+    run.handler.callbacks = [callback]
+    run.built.args = SimpleNamespace(run_name=None, project="aoe")
+    run.built.loaded.process.work = tmp_path / "m.work"
+    run.built.loaded.process.say = said.append
+    open_trackers(run)
+    assert [*asked.items()] == values(
+        """
+        id | m-1
+        resume | allow
+        name | m-1
+        project | aoe
+        dir | FOLDER
+        """,
+        FOLDER=str(tmp_path / "m.runs"),
     )
-    assert asked == {
-        "id": "m-1",
-        "name": "m-1",
-        "project": "aoe",
-        "dir": str(tmp_path / "m.runs"),
-        "resume": "allow",
-    }
     place = url or "/runs/offline-1, offline; upload it with wandb sync /runs/offline-1"
     assert said == [f"wandb: reporting to {place}"]
 
@@ -309,15 +316,6 @@ def test_slow_precision_is_reported(shallow, data, monkeypatch, capsys):
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-def pass_through(average, model, values):
-    """Set the model's weights to one of `values` after each step."""
-    for step, value in enumerate(values, start=1):
-        with torch.no_grad():
-            for weight in model.parameters():
-                weight.fill_(value)
-        average.add(model, step, len(values))
-
-
 @given(st.floats(0.001, 1), st.integers(1, 1000))
 def test_number_of_samples_is_limited(share, steps):
     average = WeightAverage(nn.Linear(1, 1), share)
@@ -336,7 +334,10 @@ def test_applied_restores_the_exact_weights():
     with average.applied(model):  # before the first sample: its own
         own = model.weight.detach().clone()
     assert torch.equal(model.weight, own)
-    pass_through(average, model, [0.1, 0.7])
+    for step, value in enumerate([0.1, 0.7], start=1):
+        with torch.no_grad():
+            model.weight.fill_(value)
+        average.add(model, step, 2)
     with average.applied(model):
         torch.testing.assert_close(model.weight.detach(), torch.full((2, 3), 0.4))
     assert torch.equal(model.weight.detach(), torch.full((2, 3), 0.7))

@@ -90,15 +90,13 @@ class EndpointEmbedder:
                 pause_s=_PAUSE_S,
             )
         except RefusedCall as refused:
-            raise _explain_refusal(
-                refused, self._where, channel.key, texts
-            ) from refused
+            raise self._explain(refused, channel.key, texts) from refused
         except NoAnswer as missed:
             cause = f"{missed.detail}; run the same command again"
             if missed.reason == "connection":
                 cause = f"can't be reached ({missed.detail}); start the server or fix --endpoint"
             raise RemoteError(f"{self._where}: {cause}") from missed
-        vectors = _read(body, len(texts), self._where)
+        vectors = self._read(body, len(texts))
         dim = vectors.shape[1]
         if dim != (self._dim or dim):
             raise BadReply(
@@ -106,6 +104,73 @@ class EndpointEmbedder:
             )
         self._dim = dim
         return vectors
+
+    def _read(self, body: bytes, n: int) -> ndarray:
+        """Vectors of `n` texts in the texts' order; a reply may list them in another order."""
+        try:
+            entries = _Vectors.model_validate_json(body).data
+            by_index = {entry.index: entry.embedding for entry in entries}
+            vectors = np.array([by_index[index] for index in range(n)], np.float64)
+        except (ValueError, KeyError) as error:
+            cause = str(error)
+            if isinstance(error, ValidationError):
+                cause = error.errors()[0]["msg"]
+            raise BadReply(
+                f"{self._where}: the reply isn't a list of {n} vectors of equal length with indices"
+                f" ({type(error).__name__}: {cause[:_SHOWN]}); check that --endpoint has OpenAI's protocol"
+            ) from error
+        if len(entries) != n:
+            raise BadReply(
+                f"{self._where}: returned {len(entries)} vectors for {n} texts"
+            )
+        if not (np.abs(vectors) <= np.finfo(np.float32).max).all():
+            raise BadReply(
+                f"{self._where}: a vector contains a number that is infinite, NaN or too large"
+            )
+        return vectors.astype(np.float32)
+
+    def _explain(
+        self, refused: RefusedCall, key: Key | None, texts: list[str]
+    ) -> PairkitError:
+        """The error for an HTTP error status."""
+        refusal = refused.refusal
+        reply = f"HTTP {refusal.status}: {refusal.message}"
+        if refusal.cause == "account":
+            return RemoteError(
+                f"{self._where}: the account is exhausted ({reply}); add credit, then run it again"
+            )
+        if refusal.cause == "key":
+            refused_key = (
+                f"the key in {key.source}" if key else "a request without a key"
+            )
+            # The message of a 401 may contain part of the key.
+            shown = f"HTTP {refusal.status}" if refusal.status == 401 else reply
+            return AuthError(
+                f"{self._where}: refused {refused_key} ({shown}); set --api-key-env to a variable with a key for this"
+                " model"
+            )
+        if refusal.status == 429:
+            wait_s = refused.retry_after_s or _WAIT_S
+            return RateLimited(
+                f"{self._where}: rate limit ({reply}); run the command again in {wait_s:g} s",
+                wait_s,
+            )
+        if refusal.cause == "model" or 300 <= refusal.status < 400:
+            target = one_line(refused.headers.get("location", "").partition("?")[0])
+            moved = f"; its redirect to {target} is not followed" if target else ""
+            return ConfigError(
+                f"{self._where}: no such model or address ({reply}){moved}; --endpoint is the address before"
+                " /embeddings and usually ends in /v1"
+            )
+        if refusal.status in (400, 413, 422):
+            longest = max(texts, key=len)
+            return DataError(
+                f"{self._where}: refused {len(texts)} texts ({reply}); the longest has {len(longest):,} characters and "
+                f"begins {longest[:_SHOWN]!r}: shorten it or leave it out if it is too long"
+            )
+        return RemoteError(
+            f"{self._where}: {reply}; run the same command again, or see the server's log"
+        )
 
 
 def _check(text: str) -> None:
@@ -132,71 +197,3 @@ class _Vectors(BaseModel):
     model_config = ConfigDict(strict=True)
 
     data: list[_Vector]
-
-
-def _read(body: bytes, n: int, where: str) -> ndarray:
-    """Vectors of `n` texts in the texts' order; a reply may list them in another order."""
-    try:
-        entries = _Vectors.model_validate_json(body).data
-        by_index = {entry.index: entry.embedding for entry in entries}
-        vectors = np.array([by_index[index] for index in range(n)], np.float64)
-    except (ValueError, KeyError) as error:
-        cause = str(error)
-        if isinstance(error, ValidationError):
-            cause = error.errors()[0]["msg"]
-        raise BadReply(
-            f"{where}: the reply isn't a list of {n} vectors of equal length with indices"
-            f" ({type(error).__name__}: {cause[:_SHOWN]}); check that --endpoint has OpenAI's protocol"
-        ) from error
-    if len(entries) != n:
-        raise BadReply(f"{where}: returned {len(entries)} vectors for {n} texts")
-    if not (np.abs(vectors) <= np.finfo(np.float32).max).all():
-        raise BadReply(
-            f"{where}: a vector contains a number that is infinite, NaN or too large"
-        )
-    return vectors.astype(np.float32)
-
-
-def _explain_refusal(
-    refused: RefusedCall,
-    where: str,
-    key: Key | None,
-    texts: list[str],
-) -> PairkitError:
-    """The error for an HTTP error status."""
-    refusal = refused.refusal
-    reply = f"HTTP {refusal.status}: {refusal.message}"
-    if refusal.cause == "account":
-        return RemoteError(
-            f"{where}: the account is exhausted ({reply}); add credit, then run it again"
-        )
-    if refusal.cause == "key":
-        refused_key = f"the key in {key.source}" if key else "a request without a key"
-        # The message of a 401 may contain part of the key.
-        shown = f"HTTP {refusal.status}" if refusal.status == 401 else reply
-        return AuthError(
-            f"{where}: refused {refused_key} ({shown}); set --api-key-env to a variable with a key for this"
-            " model"
-        )
-    if refusal.status == 429:
-        wait_s = refused.retry_after_s or _WAIT_S
-        return RateLimited(
-            f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s",
-            wait_s,
-        )
-    if refusal.cause == "model" or 300 <= refusal.status < 400:
-        target = one_line(refused.headers.get("location", "").partition("?")[0])
-        moved = f"; its redirect to {target} is not followed" if target else ""
-        return ConfigError(
-            f"{where}: no such model or address ({reply}){moved}; --endpoint is the address before"
-            " /embeddings and usually ends in /v1"
-        )
-    if refusal.status in (400, 413, 422):
-        longest = max(texts, key=len)
-        return DataError(
-            f"{where}: refused {len(texts)} texts ({reply}); the longest has {len(longest):,} characters and "
-            f"begins {longest[:_SHOWN]!r}: shorten it or leave it out if it is too long"
-        )
-    return RemoteError(
-        f"{where}: {reply}; run the same command again, or see the server's log"
-    )
