@@ -73,6 +73,7 @@ _NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
 _JSON_START = re.compile(r"[{\[]")
 
 _MAX_CHARACTERS = 20_000  # of an answer
+_MAX_WORD = 12  # characters; a longer sentence is not mistaken for a verdict
 _NO_ANSWER = ("refused", "filtered", "failed")
 _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
@@ -202,7 +203,8 @@ def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a number followed by a vocabulary word, and of a vocabulary word."""
     word = rf"(?:{'|'.join(vocabulary)})(?![^\W_])"
     lead = r"(?<![^\W_])(?:(?:sentence|text|number|item|no)[\W_]{1,3})?"
-    numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
+    link = r"(?: is(?: the)?)?[\W_]{1,12}"
+    numbered = re.compile(rf"{lead}(\d{{1,4}}){link}({word})", re.IGNORECASE)
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 
 
@@ -284,6 +286,9 @@ def read_votes(
         # Some models repeat the question, and a candidate in it could look like an answer.
         for message in ask.messages:
             raw = raw.replace(message.content, "\n")
+        for candidate in candidates:
+            if len(candidate.candidate) > _MAX_WORD:
+                raw = raw.replace(candidate.candidate, "")
         _, answer = split_thought(raw)
         bare = _FENCE.sub("", answer)[:_MAX_CHARACTERS]
         text = normalize("NFKC", comparable(bare))

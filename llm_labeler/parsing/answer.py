@@ -67,11 +67,12 @@ _SEPARATORS = ";；,，、"  # between sentences
 
 # The kind of change before a hard negative: `negation: …` or `[negation] …`.
 _CHANGE_LABEL = re.compile(
-    r"(?:^|(?<=>))([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"[*_\[(\"']{{0,3}}({'|'.join(CHANGES)})(?:[ \t]change)?"
-    r"(?:[*_\])\"']{0,3}[ \t]{0,9}(?:[:：–—-]|(?=\n))|[\])])[*_]{0,2}\s{0,20}",
+    r"(?:^(?:#{1,6}[ \t])?|(?<=>))([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
+    rf"(?:kind: )?[*_`\[(<\"']{{0,3}}({'|'.join(CHANGES)})(?:[ \t]change)?(?:[ \t]\([^()\n]{{1,60}}\))?"
+    r"(?:[*_`\])\"']{0,3}[ \t]{0,9}(?:[:：–—-]|(?=\n))|[\])>])[*_]{0,2}\s{0,20}(?:[-•][ \t]{1,9})?",
     re.IGNORECASE | re.MULTILINE,
 )
+_LINE_END = re.compile(r"\n|</")
 _MAX_LINE = 4000  # characters
 
 
@@ -283,38 +284,56 @@ def parse_hard_negatives(
     own = label.match(text)
     if own:  # the text begins like a label, as does its rewrite behind the label
         label = re.compile(rf"{label.pattern}(?={own[2]}\b)", label.flags)
-    changes = {}
-    for match in label.finditer(raw):
-        line = raw[match.end() : match.end() + _MAX_LINE]
-        sentence, _, _ = line.partition("\n")
-        changes[_words_of(sentence)] = match[2].lower()
+    source = SourceText.of(normalize("NFC", text))
     _, answer = split_thought(raw[:MAX_CHARS])
-    data = read_data(answer, SourceText.of(normalize("NFC", text)))
-    for kind, sentence in _kinds_in(data.values if data else []):
-        changes[_words_of(sentence)] = kind
+    data = read_data(answer, source)
+    if data is None:
+        kinds = _kinds_in_text(answer, label)
+        raw = label.sub(r"\1", raw)
+    else:
+        kinds = _kinds_in(data.values, label)
+    changes = {}
+    for kind, sentence in kinds:
+        for item in refine(sentence, source):
+            changes[_words_of(item.text)] = kind
 
-    bare = label.sub(r"\1", raw)
-    items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
+    items = parse_answer(raw, text=text, finish=finish, size=size, polarity="negative")
     result = []
     for item in items:
         is_kind = item.reason == "side_field" and item.text.lower() in CHANGES
         if not is_kind:  # which the items of the sentences have
-            result.append(replace(item, change=changes.get(_words_of(item.text))))
+            sentence = label.sub("", item.text, count=1) or item.text
+            kind = changes.get(_words_of(sentence))
+            result.append(replace(item, text=sentence, change=kind))
     return result
 
 
-def _kinds_in(value: Any) -> Iterator[tuple[str, str]]:
+def _kinds_in_text(text: str, label: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """The kinds of change that precede sentences, with the rest of each line."""
+    matches = [*label.finditer(text)]
+    ends = [match.start() for match in matches[1:]]
+    for match, end in zip(matches, [*ends, len(text)], strict=False):
+        sentence, *_ = _LINE_END.split(text[match.end() : end], maxsplit=1)
+        yield match[2].lower(), sentence[:_MAX_LINE]
+
+
+def _kinds_in(
+    value: Any, label: re.Pattern[str], kind: str | None = None
+) -> Iterator[tuple[str, str]]:
     """The kinds of change in a JSON value, with their sentences."""
-    if isinstance(value, list):
+    if isinstance(value, str):
+        yield from _kinds_in_text(value, label)
+        if kind is not None:
+            yield kind, value
+    elif isinstance(value, list):
         for element in value:
-            yield from _kinds_in(element)
+            yield from _kinds_in(element, label, kind)
     elif isinstance(value, dict):
-        kind = str(value.get("kind")).lower()
-        sentence = value.get("sentence")
-        if kind in CHANGES and isinstance(sentence, str):
-            yield kind, sentence
-        for inner in value.values():
-            yield from _kinds_in(inner)
+        names = (inner.lower() for inner in value.values() if isinstance(inner, str))
+        stated = next((name for name in names if name in CHANGES), kind)
+        for key, inner in value.items():
+            name = key.lower()
+            yield from _kinds_in(inner, label, name if name in CHANGES else stated)
 
 
 def _words_of(sentence: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_labeler.parsing.phrases import polarity_of, side_of
 from llm_labeler.parsing.source_text import SourceText, has_words
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import CHANGES, Item, Polarity
 
 _DECODER = json.JSONDecoder(strict=False)
 # An opening bracket at the start of a line or after a colon, followed by a string, a key or a bracket.
@@ -140,8 +140,8 @@ def _table(text: str, source: SourceText) -> ParsedData | None:
     end = rule + 1 + len(rows)
     before = "\n".join(lines[: rule - 1])
     after = "\n".join(lines[end:])
-    last_signs = {lines[index].rstrip()[-1:] for index in (rule, -1)}
-    is_closed = end < len(lines) or len(last_signs) == 1
+    has_bars = lines[rule].rstrip().endswith("|")
+    is_closed = end < len(lines) or not has_bars or lines[-1].rstrip().endswith("|")
     return ParsedData(before, [rows], after, is_closed)
 
 
@@ -190,6 +190,8 @@ def _items_of_fields(
     for name, value in fields.items():
         side = side_of(name)
         is_text = isinstance(value, str)
+        if is_text and name.lower() in CHANGES and source.is_as_long_as(value):
+            side = "sentence"
         of_field = polarity_of(name) if has_requested else None
         reason = None
         if polarity and not {stated, of_field} <= {None, polarity}:

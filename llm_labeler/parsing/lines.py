@@ -12,7 +12,9 @@ from llm_labeler.parsing.phrases import (
     COLONS,
     HEAD,
     LABEL,
+    NOTE,
     is_heading,
+    is_on_topic,
     is_remark,
     lead_end,
     polarity_of,
@@ -20,7 +22,9 @@ from llm_labeler.parsing.phrases import (
     why_no_sentence,
 )
 from llm_labeler.parsing.sentence import (
+    join_sentences,
     refine,
+    sentences_of,
     split_paragraph,
     without_emphasis,
     without_label,
@@ -51,8 +55,14 @@ _INLINE_TAG = re.compile(
 )
 # Not the parameter of a type: `List<String>`.
 _TAG = re.compile(
-    r"(?:</?[a-z]|(?<!\w)</?[A-Z])[\w-]{0,30}(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
+    r"(?:</[a-z]|(?<!\w)</[A-Z])[\w-]{0,30}>|(?:<(?=[a-z])|(?<!\w)<(?=[A-Z]))([\w-]{1,31})(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
 )
+
+# The short first field of a YAML element, in front of its sentence: `- id: 1`.
+_FIRST_FIELD = re.compile(
+    r"(?<=- )\w{1,20}: [^\n]{1,20}\n[ \t]+(?=\w{1,20}: )", re.MULTILINE
+)
+_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}\n]*)\}{1,2}\$?")
 
 # A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
 _PREFIX = re.compile(
@@ -61,6 +71,7 @@ _PREFIX = re.compile(
     r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
     re.IGNORECASE,
 )
+_HEADING_REASONS = ("preamble", "closing_note", "thinking")
 # An outcome instead of a reason: the line is a part of the text above.
 JOINED = "joined"
 
@@ -88,6 +99,7 @@ class LineReader:
     def __init__(self, lines: list[Line], source: SourceText) -> None:
         self.lines = lines
         self.source = source
+        self.width = len(sentences_of(source.text))
         self.marked = [line for line in lines if line.mark]
         self.numbers = [line for line in self.marked if line.mark == "number"]
         # Without the first line, whose indent is lost.
@@ -116,8 +128,11 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
+            if reason == "closing_note" and not self.parts and not self.marked:
+                # Nothing is above that it could close.
+                reason = None if is_on_topic(self.text, self.source) else reason
             introduces = self.line.mark and self.introduces
-            may_be_heading = introduces or reason in ("preamble", "closing_note")
+            may_be_heading = introduces or reason in _HEADING_REASONS
             if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
@@ -213,10 +228,17 @@ class LineReader:
         if reason is not None:
             return reason == "refusal"
         last = texts[-1]  # all lines together would take quadratic time
-        is_complete = ENDED.search(last) or last.endswith((",", ";"))
-        return (
-            self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
-        )
+        if ENDED.search(last):
+            return self._is_further_sentence(texts)
+        is_complete = last.endswith((",", ";")) or self.source.lacks(ENDED)
+        return self.text[:1].islower() and not is_complete
+
+    def _is_further_sentence(self, texts: list[str]) -> bool:
+        """Whether the line is indented below the first sentences of a text of several."""
+        if not self.line.indent or len(texts) >= self.width or self.is_in_brackets:
+            return False
+        above = len(sentences_of(texts[0])) + len(texts) - 1
+        return above < self.width and not is_remark(self.text, self.source)
 
     @property
     def is_below_title(self) -> bool:
@@ -308,9 +330,11 @@ def read_lines(text: str, source: SourceText) -> list[Item]:
 def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<") and "<" in text:
-        text = _TAG.sub("\n", _INLINE_TAG.sub("", text))
+        text = _TAG.sub(_line_of_tag, _INLINE_TAG.sub("", text))
     if source.lacks("\\"):
-        text = text.replace("\\n", "\n")
+        text = _BOXED.sub(r"\1", text.replace("\\n", "\n"))
+    if source.lacks(":"):
+        text = _FIRST_FIELD.sub("", text)
     pieces = []
     for line in _split_introductions(text, source).split("\n"):
         if has_words(line):
@@ -335,6 +359,13 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         else:
             lines.append(Line(plain, indent))
     return lines
+
+
+def _line_of_tag(tag: re.Match[str]) -> str:
+    """A line break, with the name of a tag that is a label: `<antonym>`, `<note>`."""
+    label = f"{tag[1]}: "
+    is_label = tag[1] and (polarity_of(label) or NOTE.match(label))
+    return f"\n{label}" if is_label else "\n"
 
 
 def _ordinal(mark: re.Match[str], last: int) -> int | None:
@@ -411,7 +442,7 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     """The items of all lines."""
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
-        pieces = _without_titles(pieces, source)
+        pieces = join_sentences(_without_titles(pieces, source), source)
         reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)

@@ -9,15 +9,33 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from llm_labeler.parsing.source_text import STOP, SourceText, has_words, size_of
+from llm_labeler.parsing.source_text import (
+    STOP,
+    SourceText,
+    has_words,
+    size_of,
+    words,
+)
 from llm_labeler.records import Polarity
 
 COLONS = (":", "：")
 _MAX_HEADING_WORDS = 12
+_QUOTE = re.compile('["“”「」]')
+# Simplified characters of the patterns, each with its traditional one.
+_CHINESE = (
+    "当當没沒问問题題这這里裡据據为為对對于於义義词詞写寫换換达達输輸结結给給户戶个個"
+    "书書语語简簡洁潔条條选選项項话話说說释釋备備译譯请請诉訴无無会會办辦学學满滿协協"
+    "帮幫处處讨討论論遗遺内內让讓应應该該编編号號类類"
+)
+_BOTH_SCRIPTS = {
+    ord(simplified): f"[{simplified}{traditional}]"
+    for simplified, traditional in zip(_CHINESE[::2], _CHINESE[1::2], strict=True)
+}
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile(f"(?:{'|'.join(alternatives)})", re.IGNORECASE)
+    pattern = f"(?:{'|'.join(alternatives)})"
+    return re.compile(pattern.translate(_BOTH_SCRIPTS), re.IGNORECASE)
 
 
 _SURE = (
@@ -99,6 +117,8 @@ _NUMBERED = r"(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b|[一二三四五六七八九十])
 # The kind, number or style in front of a sentence: "Paraphrase 1:", "More formal:", "第一个同义句："
 LABEL = _any(
     rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
+    r"|(?:동의|유의|반의|반대|같은 의미의?)어?(?: ?문장)?|ประโยค[^:\n]{0,40}|(?:câu )?(?:đồng|trái) nghĩa"
+    r"|(?:синоним|антоним|συνώνυμ|αντώνυμ|مرادف|معاكس|عكس|समानार्थी|विलोम)\w*(?: वाक्य)?"
     r"|(?:第[一二三四五六七八九十\d]{1,3}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?"
     r"(?:句子?|版本|表达|选项|词)(?:话|子)?)"
     rf" ?{_NUMBERED}[*_]{{0,2}} ?(?:\([^()\n]{{1,40}}\) ?)?"
@@ -141,7 +161,7 @@ _CANNOT = (
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
     r"|request|sentence|content"
-    r"|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
+    r"|生成|提供|给到|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
 # Refusals in other languages than English and Chinese: an apology or "as an AI", and in the same line
 # "I can't" and words of the task.
@@ -171,7 +191,7 @@ _OTHER_SORRY = (
 _OTHER_CANNOT = (
     r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)"
     r"|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)"
-    r"|ne peux|ne puis|no puedo|non posso|não posso"
+    r"|ne peux|ne puis|ne suis pas en mesure|no puedo|non posso|não posso"
     r"|не могу|لا (?:أستطيع|يمكنني)|nie mogę"
     r"|[ae]m[ae]m\b|[ae]m[ıi]yorum"
     r"|(?:でき|られ|応え|伝え|添え)ません(?!か)|かねま"
@@ -200,14 +220,16 @@ REFUSAL = _any(
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately"
     rf"|很?抱歉|对不起|很遗憾)[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}"
     r"|as an ai|作为|the (?:input|given|text you)|your (?:request|input))",
-    rf"我?{_CANNOT}[^\n]{{0,30}}?{_TASK}[^\n]{{0,60}}?"
-    r"(?:nym|sentence|request|content|with (?:that|this)|句|请求|内容|要求)",
+    rf"(?:[您你]好[,，！!] ?)?(?:这个问题)?我?(?:暂时|目前)?{_CANNOT}[^\n]{{0,30}}?{_TASK}[^\n]{{0,60}}?"
+    r"(?:nym|sentence|request|content|with (?:that|this)|句|请求|内容|要求|话题)",
+    r"(?:this|your) (?:content|request|prompt|input|text|sentence)\b[^\n]{0,60}(?:violat|flagged)[^\n]{0,40}polic",
     r"(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b",
     r"作为(?:一个|一名)?(?:ai|人工智能)",
     r"(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify|clarify)"
     r"[^\n]{0,40}(?:sentence|input|mean|text (?:you|to))",
     r"请(?:您)?提供",
-    r"(?:it (?:seems|looks)|there is no|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
+    r"(?:it (?:seems|looks)|it(?: is|['’]s) (?:not |im)possible to|there is no|you haven['’]t)[^\n]{0,60}"
+    r"(?:input|sentence)",
 )
 # In place of a sentence: "N/A", "None", "No further paraphrases"; not "No other man plays"
 NOTHING = _any(
@@ -215,27 +237,38 @@ NOTHING = _any(
     r"|no (?:further|more|other)s?(?:[\w\s-]{0,30}(?:nym|phras|sentence|version|variation|rewrit|reword)[\w\s-]{0,40}"
     r"| (?:\w+ )?(?:alternative|option|answer|way)s?)?)?[\W_]*+"
 )
+# A value of the schema that a small model repeats: "sentence 1", "[Insert sentence here]"
+PLACEHOLDER = _any(
+    r"[\W_]*+(?:(?:insert |your )(?:\w+ ){0,2}(?:sentence|paraphrase)(?: here)?"
+    r"|(?:\w+ )?(?:sentence|paraphrase|antonym|synonym|句子?) ?\d{1,2})[\W_]*+"
+)
 # "Wait, …", but not "Wait for the bus"
 _WAIT = (
     r"(?:wait\b(?! (?:for|un?till?|at|in|on|by|to|with|here|there|outside|your)\b)"
     r"|hold on\b(?! (?:to|for|un?till?|tight)\b))"
 )
 _MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
-# Reasoning in front of the answer: "Okay, I need to write …", "Let's see"
-THINKS = _any(
+_SO = (
     r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*"
-    r"(?:let me (?!know)|let['’]s (?:see|think|try)"
-    rf"|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}"
-    r"|the user (?:wants|asks|says)"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)"
-    r"|(?:draft|thinking|step) ?(?:\d+ ?)?[:：])",
+)
+# Reasoning in front of the answer: "Let's see", "Wait, …"
+THINKS = _any(
+    rf"{_SO}(?:let['’]s (?:see|think|try)|(?:draft|thinking|step) ?(?:\d+ ?)?[:：]"
+    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b))",
     rf"(?:hmm+|okay, so)\b|{_WAIT}",
-    r"嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
+    r"嗯",
+)
+# Reasoning, unless it is about the topic of the text: "I need to write …", "The user wants …"
+PLANS = _any(
+    rf"{_SO}(?:let me (?!know)|the user (?:wants|asks|says)"
+    rf"|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE})",
+    r"用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 # "Oops,", "Wait, scratch that"
 CORRECTS = _any(
     r"(?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*"
-    rf"(?:oops|{_WAIT}|scratch that|correction\b|let me (?:correct|fix|redo))",
+    rf"(?:oops|{_WAIT}|scratch that|correction\b|let me (?:correct|fix|redo)"
+    r"|(?:my )?apologies\b|i apologi[sz]e|(?:i['’]m )?sorry,? (?:those|these|that|for|about)\b|i mis\w+)",
     r"等等|不对|更正",
 )
 # The keys of JSON, for the question,
@@ -246,7 +279,7 @@ ECHO_NAME = _any(
 # for remarks and numbers ("change" and "sentence_id", but not "changed_sentence"),
 SIDE_NAME = _any(
     r"(?:(?:detailed|brief|short) )?(?:explanation|explain|note|reason(?:ing)?|rationale|why|id|index|number|no|nr"
-    r"|label|type|kind|lang(?:uage)?|polarity|score|similarity|confidence|rank(?:ing)?|difference|change|comment"
+    r"|draft|label|type|kind|lang(?:uage)?|polarity|score|similarity|confidence|rank(?:ing)?|difference|change|comment"
     r"|remark|title|status|error|message|detail|description|code|model|role|task|though?t|thinking|analysis"
     r"|technique|method|strategy|style|tone|category|categories|meta(?:data)?|count|total|date|key|usage|context"
     r"|translation|pinyin)s?(?![^\W\d])",
@@ -264,12 +297,17 @@ SENTENCE_NAME = _any(
 POSITIVE = _any(
     r"s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam",
     r"paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent|\bpositives?\b|umformulier",
-    r"同义|近义|意思相同|同義|同じ意味|言い換え",
+    r"同义|近义|意思相同|同じ意味|言い換え",
+    r"συνώνυμ|נרדפ|مترادف|เหมือน|พ้อง|đồng nghĩa|т(?:ем|о|ого) же значени",
 )
 NEGATIVE = _any(
     r"ant[oóôò]n[iy]e?m|антоним|противополож|отрица|반대|반의|عكس|مضاد|विलोम|विपरीत|zıt ?anlam",
     r"tegen(?:gesteld|deel)|gegens[äa]tz|przeciw|opposé|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict",
-    r"gegenteil|反义|相反|否定|反対|対義",
+    r"gegenteil|different[- _]?meaning|反义|相反|否定|反対|対義|意思不同",
+    r"αντώνυμ|αντίθετ|הפוכ|متضاد|ตรงข้าม|ตรงกันข้าม|trái nghĩa",
+)
+_NOT = re.compile(
+    r"(?:not|non|nicht|un|dis|不|非|不是)[\W_]*(?:the )?\Z", re.IGNORECASE
 )
 
 
@@ -287,8 +325,9 @@ def why_no_sentence(
     if source.begins(NOTE, bare):
         return "closing_note"
     if in_list:
-        return None
-    if source.begins(THINKS, bare):
+        return "preamble" if PLACEHOLDER.fullmatch(piece) else None
+    is_plan = source.begins(PLANS, bare) and not is_on_topic(piece, source)
+    if is_plan or source.begins(THINKS, bare):
         return "thinking"
     if source.begins(CLOSING, bare) and not source.resembles(piece):
         return "closing_note"
@@ -349,11 +388,22 @@ def side_of(name: str) -> Literal["echo", "side_field", "sentence"] | None:
 
 def polarity_of(name: str) -> Polarity | None:
     """The polarity that a name or heading states; None for neither or both."""
-    is_positive = POSITIVE.search(name[:200]) is not None
-    is_negative = NEGATIVE.search(name[:200]) is not None
-    if is_positive == is_negative:
+    name = name[:200]
+    positive = POSITIVE.search(name)
+    negative = NEGATIVE.search(name)
+    stated = positive or negative
+    if stated is None or (positive and negative):
         return None
-    return "positive" if is_positive else "negative"
+    is_negated = _NOT.search(name, 0, stated.start()) is not None
+    return "negative" if is_negated == (stated is positive) else "positive"
+
+
+def is_on_topic(piece: str, source: SourceText) -> bool:
+    """Whether a piece has a longer word of the text, and none about words or sentences."""
+    if _QUOTE.search(piece) or ABOUT.search(piece) or META.search(piece):
+        return False
+    common = source.words.intersection(words(piece))
+    return any(len(word) > 3 or not word.isascii() for word in common)
 
 
 def is_remark(piece: str, source: SourceText) -> bool:

@@ -24,6 +24,7 @@ from llm_labeler.parsing.source_text import (
     tidy,
 )
 from llm_labeler.records import Item
+from pairkit.base.system.machine import batched
 
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
 _LINK = re.compile(
@@ -42,6 +43,7 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\dA-Fa-f]{1,6}|[A-Za-z]{2,8});")  # of HTML
+_STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
@@ -78,6 +80,8 @@ def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[It
     """The items of one piece of an answer: an echo, its sentence, and remarks."""
     if source.lacks("&"):
         piece = _ENTITY.sub(lambda match: html.unescape(match[0]), piece)
+    if source.lacks("~"):
+        piece = _STRUCK.sub("", piece)
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []
@@ -302,6 +306,17 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
     return None
 
 
+def join_sentences(pieces: list[Item], source: SourceText) -> list[Item]:
+    """Join lines that are single sentences of rewrites of a text of several."""
+    kept = [piece.text for piece in pieces if piece.reason is None]
+    width = len(sentences_of(source.text))
+    is_even = width > 1 and len(kept) == width * (source.wanted or 0)
+    if not is_even or any(len(sentences_of(text)) > 1 for text in kept):
+        return pieces
+    joined = [" ".join(rewrite) for rewrite in batched(kept, width)]
+    return [Item(text) for text in joined] + [item for item in pieces if item.reason]
+
+
 def split_paragraph(text: str, source: SourceText) -> list[Item]:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
@@ -310,14 +325,14 @@ def split_paragraph(text: str, source: SourceText) -> list[Item]:
         if is_list and all(map(source.is_as_long_as, answers)):
             return [*map(Item, answers)]
 
-    sentences = _sentences(text)
+    sentences = sentences_of(text)
     is_answer = (
         source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
     )
     if is_answer and len(sentences) > 1:
         return [Item(text, "refusal")]  # an answer to the question
 
-    width = max(len(_sentences(source.text)), 1)
+    width = max(len(sentences_of(source.text)), 1)
     count, left_over = divmod(len(sentences), width)
     is_even = left_over == 0 and count > 1
     is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
@@ -343,7 +358,8 @@ def _why_remark(piece: str, source: SourceText) -> str | None:
     return why_no_sentence(piece, source)
 
 
-def _sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text."""
     ends = [match.end() for match in STOP.finditer(text)]
     pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
     return [piece for piece in pieces if piece]

@@ -26,7 +26,7 @@ from llm_labeler.records import Item
 _OPEN = r"[<◁⟨][|｜]?"
 _IN = r"[\w:/.▁-]{0,60}"
 _REST = rf"{_IN}[|｜]?[>▷⟩]"
-_THINKS = rf"(?={_IN}(?:think|thought|reasoning))"
+_THINKS = rf"(?={_IN}(?:think|thought|reasoning|reflect))"
 _ANSWERS = rf"(?={_IN}(?:solution|response|answer|final|box))"
 
 # Unlike the tags of HTML and XML.
@@ -88,10 +88,12 @@ _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 # The announcement of the final answer, after reasoning.
 _FINAL = re.compile(
-    r"^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
+    r"(?:^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
     r"|output|sentence|version"
     r"|list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b"
-    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})(?:[:：]"
+    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})"
+    r"|(?<=[.!?] )(?:so|thus|therefore|hence),? the (?:\w+ ){0,2}"
+    r"(?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes))(?:[:：]"
     r"|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -75,7 +75,17 @@ WANTED = [(NOT, "negation", None), (SUMMER, "entity", None)]
 @parametrize(
     "raw",
     [
-        f"1. negation: {NOT}\n2. entity: {SUMMER}",
+        f"1. `negation`: {NOT}\n2. Entity (season): {SUMMER}",
+        f"### Negation\n{NOT}\n\n### Entity\n{SUMMER}",
+        f"1. **Negation**\n   - {NOT}\n2. **Entity**\n   - {SUMMER}",
+        f"- kind: negation\n  sentence: {NOT}\n- kind: entity\n  sentence: {SUMMER}",
+        f"<negation>{NOT}</negation>\n<entity>{SUMMER}</entity>",
+        f"| Kind | New |\n|---|---|\n| Negation | {NOT} |\n| Entity | {SUMMER} |",
+        json.dumps([f"negation: {NOT}", f"entity: {SUMMER}"]),
+        json.dumps({"negation": NOT, "entity": SUMMER}),
+        json.dumps(
+            [{"type": "negation", "text": NOT}, {"type": "entity", "text": SUMMER}]
+        ),
         f"1. **Negation:** {NOT}\n2. **Entity:** {SUMMER}",
         f"- [negation] - {NOT}\n- [entity] - {SUMMER}",
         f'negation: "{NOT}"\nentity: "{SUMMER}"',
