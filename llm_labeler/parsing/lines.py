@@ -14,9 +14,9 @@ from llm_labeler.parsing.phrases import (
     LABEL,
     NOTE,
     is_heading,
-    is_on_topic,
     is_remark,
     lead_end,
+    may_be_sentence,
     polarity_of,
     side_of,
     why_no_sentence,
@@ -128,9 +128,6 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
-            if reason == "closing_note" and not self.parts and not self.marked:
-                # Nothing is above that it could close.
-                reason = None if is_on_topic(self.text, self.source) else reason
             introduces = self.line.mark and self.introduces
             may_be_heading = introduces or reason in _HEADING_REASONS
             if may_be_heading and is_heading(self.text, self.source):
@@ -442,7 +439,8 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     """The items of all lines."""
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
-        pieces = join_sentences(_without_titles(pieces, source), source)
+        pieces = _without_titles(_restored(pieces, source), source)
+        pieces = join_sentences(pieces, source)
         reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)
@@ -454,6 +452,18 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
         is_refined = piece.reason in (None, "echo")
         items += refine(piece.text, source) if is_refined else [piece]
     return items
+
+
+def _restored(pieces: list[Item], source: SourceText) -> list[Item]:
+    """Restore lines that only begin like remarks, if sentences are missing without them."""
+    missing = (source.wanted or 1) - [piece.reason for piece in pieces].count(None)
+    result = []
+    for piece in pieces:
+        if missing > 0 and piece.reason and may_be_sentence(piece.text, source):
+            missing -= 1
+            piece = Item(piece.text)
+        result.append(piece)
+    return result
 
 
 def _without_titles(pieces: list[Item], source: SourceText) -> list[Item]:

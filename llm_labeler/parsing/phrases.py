@@ -248,21 +248,16 @@ _WAIT = (
     r"|hold on\b(?! (?:to|for|un?till?|tight)\b))"
 )
 _MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
-_SO = (
-    r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*"
-)
-# Reasoning in front of the answer: "Let's see", "Wait, …"
+# Reasoning in front of the answer: "Okay, I need to write …", "Let's see"
 THINKS = _any(
-    rf"{_SO}(?:let['’]s (?:see|think|try)|(?:draft|thinking|step) ?(?:\d+ ?)?[:：]"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b))",
+    r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*"
+    r"(?:let me (?!know)|let['’]s (?:see|think|try)"
+    rf"|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}"
+    r"|the user (?:wants|asks|says)"
+    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)"
+    r"|(?:draft|thinking|step) ?(?:\d+ ?)?[:：])",
     rf"(?:hmm+|okay, so)\b|{_WAIT}",
-    r"嗯",
-)
-# Reasoning, unless it is about the topic of the text: "I need to write …", "The user wants …"
-PLANS = _any(
-    rf"{_SO}(?:let me (?!know)|the user (?:wants|asks|says)"
-    rf"|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE})",
-    r"用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
+    r"嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
 )
 # "Oops,", "Wait, scratch that"
 CORRECTS = _any(
@@ -326,8 +321,7 @@ def why_no_sentence(
         return "closing_note"
     if in_list:
         return "preamble" if PLACEHOLDER.fullmatch(piece) else None
-    is_plan = source.begins(PLANS, bare) and not is_on_topic(piece, source)
-    if is_plan or source.begins(THINKS, bare):
+    if source.begins(THINKS, bare):
         return "thinking"
     if source.begins(CLOSING, bare) and not source.resembles(piece):
         return "closing_note"
@@ -398,9 +392,10 @@ def polarity_of(name: str) -> Polarity | None:
     return "negative" if is_negated == (stated is positive) else "positive"
 
 
-def is_on_topic(piece: str, source: SourceText) -> bool:
-    """Whether a piece has a longer word of the text, and none about words or sentences."""
-    if _QUOTE.search(piece) or ABOUT.search(piece) or META.search(piece):
+def may_be_sentence(piece: str, source: SourceText) -> bool:
+    """Whether a piece only begins like a remark: it has a word of the text, and none about sentences."""
+    begins = THINKS.match(piece) or CLOSING.match(piece)
+    if not begins or any(map(re.search, (_QUOTE, ABOUT, META), [piece[:500]] * 3)):
         return False
     common = source.words.intersection(words(piece))
     return any(len(word) > 3 or not word.isascii() for word in common)
