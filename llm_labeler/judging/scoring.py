@@ -67,7 +67,7 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     highest = max(labels, default=1.0)
     if threshold is None:
         threshold = _middle(labels) if graded else 0.5
-    elif threshold > max(highest, 1.0):
+    elif not threshold <= max(highest, 1.0):  # NaN, too
         raise DataError(
             f"--gold-threshold={threshold:g}: the highest gold label is {highest:g}, so no"
             " pair would have the same meaning; give a lower one"
