@@ -30,12 +30,13 @@ from llm_labeler.parsing.sentence import (
     without_label,
 )
 from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
+from llm_labeler.parsing.turns import PLAIN_TAG
 from llm_labeler.records import Item, Polarity
 
 _MARK = re.compile(
     r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
     r"(?:[(（\[【{#]|no\.? ?|v)?(?P<n>\d{1,3}"
-    r"|[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°/]"
+    r"|[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°]|/(?=\s)"
     r"|\ufe0f?\u20e3|[-–](?=\s)|\t|[;,](?=\")|(?<=#\d)(?=\s))(?!\d)|[ \t][-–—](?=[ \t]))|(?P<circled>[①-⑳])"
     r"|\(?(?P<letter>[a-j]|[ivx]{1,4})[.)）](?=[ \t])"
     r"|(?P<bullet>(?:[-*+–—→✓✔✅☑❖~]|[-=]>)(?=[ \t])|[•‣◦▪●○■□◆◇►▶➤➢·・](?=\S|[ \t]))"
@@ -53,6 +54,7 @@ _INLINE = re.compile(
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
+_CLOSING_TAG = re.compile(r"</([\w-]{1,31})>")
 # Not the parameter of a type: `List<String>`.
 _TAG = re.compile(
     r"(?:</[a-z]|(?<!\w)</[A-Z])[\w-]{0,30}>|(?:<(?=[a-z])|(?<!\w)<(?=[A-Z]))([\w-]{1,31})(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
@@ -327,7 +329,9 @@ def read_lines(text: str, source: SourceText) -> list[Item]:
 def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<") and "<" in text:
-        text = _TAG.sub(_line_of_tag, _INLINE_TAG.sub("", text))
+        text = _INLINE_TAG.sub("", text)
+        names = {match[1] for match in _CLOSING_TAG.finditer(text)}
+        text = _TAG.sub(lambda tag: _line_of_tag(tag, names), text)
     if source.lacks("\\"):
         text = _BOXED.sub(r"\1", text.replace("\\n", "\n"))
     if source.lacks(":"):
@@ -358,11 +362,16 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     return lines
 
 
-def _line_of_tag(tag: re.Match[str]) -> str:
+def _line_of_tag(tag: re.Match[str], closed: set[str]) -> str:
     """A line break, with the name of a tag that is a label: `<antonym>`, `<note>`."""
-    label = f"{tag[1]}: "
-    is_label = tag[1] and (polarity_of(label) or NOTE.match(label))
-    return f"\n{label}" if is_label else "\n"
+    name = tag[1] or ""
+    is_within = re.fullmatch(
+        r"[^\n>]<.*[^<\n]", tag.string[tag.start() - 1 : tag.end() + 1]
+    )
+    if name and is_within and name not in closed and not PLAIN_TAG.match(name):
+        return tag[0]  # `Add <name> to the list`
+    label = f"{name}: "
+    return f"\n{label}" if polarity_of(label) or NOTE.match(label) else "\n"
 
 
 def _ordinal(mark: re.Match[str], last: int) -> int | None:

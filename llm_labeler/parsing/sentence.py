@@ -7,6 +7,7 @@ import re
 from itertools import islice, pairwise
 
 from llm_labeler.parsing.phrases import (
+    ABOUT,
     BOLD_LABEL,
     COLONS,
     LABEL,
@@ -196,7 +197,7 @@ def _are_a_pair(opener: str, closer: str, inner: str) -> bool:
     if closer == "’":
         inner = _INNER_APOSTROPHE.sub("", inner)
     index = inner.find(closer)
-    if index < 0:
+    if index < 0 or inner.startswith(closer) or inner.endswith(closer):
         return True
     if opener != closer:
         is_apostrophe = closer == "’" and opener not in inner
@@ -220,6 +221,10 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     is_echo = source.equals(first.group().strip('"“”„「」«»* '))
     if before and not is_echo and not _OFFERS.search(before):
         return []
+    behind = text[matches[-1].end() :].strip()
+    is_part = behind[:1].islower() and not ABOUT.search(behind)
+    if is_part and (is_echo or not before) and not is_remark(behind, source):
+        return []  # `"Open" does nothing`
 
     items = []
     end = 0

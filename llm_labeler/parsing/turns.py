@@ -57,7 +57,7 @@ _TOKEN_PAIR = re.compile(
     re.DOTALL,
 )
 # Tags around sentences or lists of them.
-_PLAIN_TAG = re.compile(
+PLAIN_TAG = re.compile(
     r"(?:p|div|span|[uo]l|li|[biu]|em|strong|h\d|br|t(?:able|r|d|h|head|body)|code|pre|a|html|body|section"
     r"|article|main|blockquote|list|items?|lines?|data|root|xml|pairs?)\Z",
     re.IGNORECASE,
@@ -170,7 +170,7 @@ def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
     name = pair["name"]
     rest = raw[pair.end() :]
     is_line = pair.re is _TAG_PAIR and "\n" not in pair["thought"].strip()
-    is_list = name.rstrip("0123456789_-") in rest or _PLAIN_TAG.match(name)
+    is_list = name.rstrip("0123456789_-") in rest or PLAIN_TAG.match(name)
     if is_line or is_list or SENTENCE_NAME.search(name) or not is_answer(rest):
         return 0
     return pair.end()
