@@ -366,7 +366,7 @@ def _line_of_tag(tag: re.Match[str], closed: set[str]) -> str:
     """A line break, with the name of a tag that is a label: `<antonym>`, `<note>`."""
     name = tag[1] or ""
     is_within = re.fullmatch(
-        r"[^\n>]<.*[^<\n]", tag.string[tag.start() - 1 : tag.end() + 1]
+        r"[^\n>]<.*>[^<\n]", tag.string[tag.start() - 1 : tag.end() + 1]
     )
     if name and is_within and name not in closed and not PLAIN_TAG.match(name):
         return tag[0]  # `Add <name> to the list`
