@@ -345,6 +345,7 @@ def _lines(text: str, source: SourceText) -> list[Line]:
 
     lines = []
     last = 0
+    own = _MARK.match(source.text)
     for piece in pieces:
         plain = piece.lstrip("> \t")
         indent = len(piece.removesuffix(plain).expandtabs(4))
@@ -352,6 +353,9 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         ordinal = None
         if mark and not mark["bullet"]:
             ordinal = _ordinal(mark, last)
+            is_own = own is not None and own["n"] == mark["n"]
+            if is_own and ordinal != last + 1:  # `[9] …`, as the text
+                ordinal = None
         if mark and mark["bullet"]:
             lines.append(Line(piece[mark.end() :], indent, "bullet"))
         elif mark and ordinal is not None:
