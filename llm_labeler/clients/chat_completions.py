@@ -363,9 +363,8 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
 
 
 def _count(value: Any) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 <= value <= MAX_TOKENS else None
+    is_count = type(value) is int and 0 <= value <= MAX_TOKENS
+    return value if is_count else None
 
 
 def _text(content: Any) -> str:

@@ -15,7 +15,7 @@ from llm_labeler.parsing.phrases import CORRECTS, why_no_sentence
 from llm_labeler.parsing.sentence import refine
 from llm_labeler.parsing.source_text import SourceText, has_words, is_translation, tidy
 from llm_labeler.parsing.turns import split_thought, split_turns
-from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
+from llm_labeler.records import CHANGES, Ending, Item, Items, Polarity, ending_of
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
 
@@ -83,7 +83,7 @@ def parse_answer(
     finish: str = "stop",
     size: int | None = None,
     polarity: Polarity | None = None,
-) -> list[Item]:
+) -> Items:
     """The sentences of an answer, and its other parts with reasons, in order."""
     source = SourceText.of(normalize("NFC", text), size, polarity)
     before, answer, tail = split_turns(_plain(raw[:MAX_CHARS]), source)
@@ -93,9 +93,8 @@ def parse_answer(
     if has_words(tail):
         items.append(Item(tidy(tail), "runaway"))
     items = _drop_before_correction(items)
-    items = _without_ordinals(items)
+    items = _without_common_signs(items, source)
     items = _drop_translations(items, source)
-    items = _without_separators(items, source)
     ending: Ending = "cut"
     if not unread:
         ending = _ending_of(finish, answer, source)
@@ -114,7 +113,7 @@ def _kept(items: Sequence[Item]) -> list[int]:
     return [index for index, item in enumerate(items) if item.reason is None]
 
 
-def _dropped(items: Sequence[Item], indices: Iterable[int], reason: str) -> list[Item]:
+def _dropped(items: Sequence[Item], indices: Iterable[int], reason: str) -> Items:
     """The items, with a reason for those of these indices that have none."""
     result = list(items)
     for index in indices:
@@ -138,7 +137,7 @@ def _ending_of(finish: str, answer: str, source: SourceText) -> Ending:
     return ending
 
 
-def _read_answer(answer: str, source: SourceText) -> list[Item]:
+def _read_answer(answer: str, source: SourceText) -> Items:
     """The items of an answer; all are refused if the first is a refusal, as the others belong to it."""
     is_page = source.lacks("<") and _PAGE.match(answer) and "<li" not in answer
     items = [] if is_page else _read(answer[:_MAX_ANSWER], source)
@@ -161,7 +160,7 @@ def _plain(raw: str) -> str:
     return normalize("NFC", _BROKEN.sub("\ufffd", visible)).translate(_SPACES)
 
 
-def _read(text: str, source: SourceText) -> list[Item]:
+def _read(text: str, source: SourceText) -> Items:
     """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
@@ -188,7 +187,7 @@ def _read(text: str, source: SourceText) -> list[Item]:
     return [*_outside(data.before, source), *items, *_outside(data.after, source)]
 
 
-def _read_code_block(text: str, source: SourceText) -> list[Item]:
+def _read_code_block(text: str, source: SourceText) -> Items:
     """Read the lines of the first code block; all lines without one, or if it is empty."""
     opening = _FENCE.search(text)
     if opening is None or not source.lacks("`"):
@@ -202,7 +201,7 @@ def _read_code_block(text: str, source: SourceText) -> list[Item]:
     return [*before, *read_lines(block, source), *_outside(text[end:], source)]
 
 
-def _outside(text: str, source: SourceText) -> list[Item]:
+def _outside(text: str, source: SourceText) -> Items:
     """The paragraphs around JSON or a code block."""
     items = []
     for block in text.split("\n\n"):
@@ -213,7 +212,7 @@ def _outside(text: str, source: SourceText) -> list[Item]:
     return items
 
 
-def _drop_before_correction(items: list[Item]) -> list[Item]:
+def _drop_before_correction(items: Items) -> Items:
     """Drop the sentences before a correction, if there are others behind it."""
     kept = _kept(items)
     corrections = [
@@ -224,16 +223,24 @@ def _drop_before_correction(items: list[Item]) -> list[Item]:
     return _dropped(items, range(corrections[-1]), "thinking")
 
 
-def _without_ordinals(items: list[Item]) -> list[Item]:
-    """Remove the numbers before the sentences if these count all of them."""
+def _without_common_signs(items: Items, source: SourceText) -> Items:
+    """Remove the numbers before all sentences, and a separator that ends all but the last."""
     texts = [items[index].text for index in _kept(items)]
-    ordinals = [int(match[1]) for match in map(_ORDINAL.match, texts) if match]
-    if len(texts) < 2 or ordinals != list(range(1, len(texts) + 1)):
+    if len(texts) < 2:
         return items
-    return _with_texts(items, [_ORDINAL.sub("", text, count=1) for text in texts])
+    ordinals = [int(match[1]) for match in map(_ORDINAL.match, texts) if match]
+    if ordinals == list(range(1, len(texts) + 1)):
+        texts = [_ORDINAL.sub("", text, count=1) for text in texts]
+    for separator in filter(source.lacks, _SEPARATORS):
+        if all(text.endswith(separator) for text in texts[:-1]):
+            texts = [text.rstrip(separator) for text in texts]
+    remaining = iter(texts)
+    return [
+        item if item.reason else replace(item, text=next(remaining)) for item in items
+    ]
 
 
-def _drop_translations(items: list[Item], source: SourceText) -> list[Item]:
+def _drop_translations(items: Items, source: SourceText) -> Items:
     """Drop sentences in another script, unless all are."""
     kept = _kept(items)
     foreign = [
@@ -242,28 +249,7 @@ def _drop_translations(items: list[Item], source: SourceText) -> list[Item]:
     return items if foreign == kept else _dropped(items, foreign, "remark")
 
 
-def _without_separators(items: list[Item], source: SourceText) -> list[Item]:
-    """Remove a character at the end of all sentences, except for the last, that the source text lacks."""
-    texts = [items[index].text for index in _kept(items)]
-    if len(texts) < 2:
-        return items
-    for separator in _SEPARATORS:
-        if source.lacks(separator) and all(
-            text.endswith(separator) for text in texts[:-1]
-        ):
-            return _with_texts(items, [text.rstrip(separator) for text in texts])
-    return items
-
-
-def _with_texts(items: list[Item], texts: Iterable[str]) -> list[Item]:
-    """The items with other texts of the sentences."""
-    remaining = iter(texts)
-    return [
-        item if item.reason else replace(item, text=next(remaining)) for item in items
-    ]
-
-
-def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
+def _mark_end(items: Items, ending: Ending) -> Items:
     """Drop the last sentence of an answer that may be incomplete."""
     if ending == "cut" and all(item.reason == "thinking" for item in items):
         return [*items, Item("", "limit_spent")]
@@ -278,7 +264,7 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
 
 def parse_hard_negatives(
     raw: str, *, text: str, finish: str, size: int | None
-) -> list[Item]:
+) -> Items:
     """Like `parse_answer` for negatives; each item has the kind of change that its answer names."""
     label = _CHANGE_LABEL
     own = label.match(text)
@@ -310,11 +296,10 @@ def parse_hard_negatives(
 
 def _kinds_in_text(text: str, label: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """The kinds of change that precede sentences, with the rest of each line."""
-    matches = [*label.finditer(text)]
-    ends = [match.start() for match in matches[1:]]
-    for match, end in zip(matches, [*ends, len(text)], strict=False):
-        sentence, *_ = _LINE_END.split(text[match.end() : end], maxsplit=1)
-        yield match[2].lower(), sentence[:_MAX_LINE]
+    _, *parts = label.split(text)
+    for kind, rest in zip(parts[1::3], parts[2::3], strict=True):
+        sentence, *_ = _LINE_END.split(rest, maxsplit=1)
+        yield kind.lower(), sentence[:_MAX_LINE]
 
 
 def _kinds_in(

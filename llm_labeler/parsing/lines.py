@@ -24,14 +24,20 @@ from llm_labeler.parsing.phrases import (
 from llm_labeler.parsing.sentence import (
     join_sentences,
     refine,
-    sentences_of,
     split_paragraph,
     without_emphasis,
     without_label,
 )
-from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
+from llm_labeler.parsing.source_text import (
+    ENDED,
+    SourceText,
+    has_words,
+    sentences_of,
+    size_of,
+    tidy,
+)
 from llm_labeler.parsing.turns import PLAIN_TAG
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import Item, Items, Polarity
 
 _MARK = re.compile(
     r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
@@ -101,17 +107,15 @@ class LineReader:
     def __init__(self, lines: list[Line], source: SourceText) -> None:
         self.lines = lines
         self.source = source
-        self.width = len(sentences_of(source.text))
         self.marked = [line for line in lines if line.mark]
         self.numbers = [line for line in self.marked if line.mark == "number"]
         # Without the first line, whose indent is lost.
         self.list_indent = min((line.indent for line in self.marked[1:]), default=0)
         texts = [line.text for line in self.marked or lines]
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
-        labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
-        self.has_polarity = source.polarity in {
-            polarity_of(label.group()) for label in labels
-        }
+        labels = filter(None, (_label_of(tidy(line.text)) for line in lines))
+        stated = {polarity_of(label.group()) for label in labels}
+        self.has_polarity = self.is_labelled or source.polarity in stated
         # The lines of each text, with its reason.
         self.parts: list[tuple[list[str], str | None]] = []
         self.has_sentence = False
@@ -122,7 +126,7 @@ class LineReader:
         self.line = Line("")
         self.text = ""
 
-    def read(self) -> list[Item]:
+    def read(self) -> Items:
         """The texts with their reasons."""
         for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
             self.text = tidy(self.line.text)
@@ -144,24 +148,17 @@ class LineReader:
     def _reason_by_words(self) -> str | None:
         """The reason of a line by its own words, after removing a label that all sentences have."""
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
-        fitting = (None, self.source.polarity)
-        label = LABEL.match(self.text)
-        if label and label.end() < len(self.text):  # else a heading
-            stated = polarity_of(label.group())
-            if self.has_polarity and stated not in fitting:
-                reason = "other_polarity"
-        if not self.is_labelled or reason not in (None, "preamble"):
+        label = _label_of(self.text)
+        if label is None or label.end() == len(self.text):  # a heading
             return reason
-        prefix = _PREFIX.match(self.text)
-        if prefix is None:
-            return reason
-        if polarity_of(prefix.group()) not in fitting:
-            return "other_polarity" if self.source.polarity else reason
-        rest = self.text[prefix.end() :]
-        if not rest:
-            return reason
-        self.text = rest
-        return why_no_sentence(rest, self.source, in_list=True)
+        polarity = self.source.polarity
+        stated = polarity_of(label.group()) if self.has_polarity else None
+        if polarity and stated not in (None, polarity):
+            return "other_polarity"
+        if self.is_labelled and reason in (None, "preamble"):
+            self.text = self.text[label.end() :]
+            return why_no_sentence(self.text, self.source, in_list=True)
+        return reason
 
     def _add(self, reason: str | None) -> None:
         """Add a line that is not a heading, with its reason or the outcome of the first rule."""
@@ -201,11 +198,6 @@ class LineReader:
         return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
 
     @property
-    def has_all_numbers(self) -> bool:
-        """Whether there are as many numbers as requested sentences."""
-        return len(self.numbers) >= (self.source.wanted or len(self.lines))
-
-    @property
     def is_labelled_remark(self) -> bool:
         """Whether the line without a label is about words or sentences."""
         plain = without_emphasis(self.text, self.source)
@@ -228,16 +220,11 @@ class LineReader:
             return reason == "refusal"
         last = texts[-1]  # all lines together would take quadratic time
         if ENDED.search(last):
-            return self._is_further_sentence(texts)
+            # Indented below the first sentences of a text of several.
+            count = len(sentences_of(texts[0])) + len(texts)
+            return self.line.indent > 0 and count <= self.source.width
         is_complete = last.endswith((",", ";")) or self.source.lacks(ENDED)
         return self.text[:1].islower() and not is_complete
-
-    def _is_further_sentence(self, texts: list[str]) -> bool:
-        """Whether the line is indented below the first sentences of a text of several."""
-        if not self.line.indent or len(texts) >= self.width or self.is_in_brackets:
-            return False
-        above = len(sentences_of(texts[0])) + len(texts) - 1
-        return above < self.width and not is_remark(self.text, self.source)
 
     @property
     def is_below_title(self) -> bool:
@@ -258,7 +245,9 @@ LINE_RULES = (
     ),
     LineRule(
         "1. A.\n2. B.\n- C.",
-        lambda at: at.in_numbers and at.has_all_numbers,
+        lambda at: (
+            at.in_numbers and len(at.numbers) >= (at.source.wanted or len(at.lines))
+        ),
         "sub_item",
     ),
     LineRule(
@@ -281,6 +270,10 @@ LINE_RULES = (
     LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
     LineRule("A.", lambda _: True, None),
 )
+
+
+def _label_of(text: str) -> re.Match[str] | None:
+    return _PREFIX.match(text) or LABEL.match(text)
 
 
 def _have_prefix(lines: list[str], source: SourceText) -> bool:
@@ -314,12 +307,12 @@ def _section(
     return section
 
 
-def read_lines(text: str, source: SourceText) -> list[Item]:
+def read_lines(text: str, source: SourceText) -> Items:
     """The items of a list; of plain lines if no item of the list is a sentence."""
     lines = _lines(text, source)
     items = _read(lines, source)
     reasons = {item.reason for item in items}
-    if any(line.mark for line in lines) and reasons.isdisjoint((None, "refusal")):
+    if reasons.isdisjoint((None, "refusal")):
         unmarked = _read([Line(line.text) for line in lines], source)
         if any(item.reason is None for item in unmarked):
             return unmarked
@@ -328,7 +321,7 @@ def read_lines(text: str, source: SourceText) -> list[Item]:
 
 def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
-    if source.lacks("<") and "<" in text:
+    if source.lacks("<"):
         text = _INLINE_TAG.sub("", text)
         names = {match[1] for match in _CLOSING_TAG.finditer(text)}
         text = _TAG.sub(lambda tag: _line_of_tag(tag, names), text)
@@ -345,7 +338,6 @@ def _lines(text: str, source: SourceText) -> list[Line]:
 
     lines = []
     last = 0
-    own = _MARK.match(source.text)
     for piece in pieces:
         plain = piece.lstrip("> \t")
         indent = len(piece.removesuffix(plain).expandtabs(4))
@@ -353,9 +345,6 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         ordinal = None
         if mark and not mark["bullet"]:
             ordinal = _ordinal(mark, last)
-            is_own = own is not None and own["n"] == mark["n"]
-            if is_own and ordinal != last + 1:  # `[9] …`, as the text
-                ordinal = None
         if mark and mark["bullet"]:
             lines.append(Line(piece[mark.end() :], indent, "bullet"))
         elif mark and ordinal is not None:
@@ -448,7 +437,7 @@ def _inline_ordinal(match: re.Match[str]) -> int:
     return ord(match["circled"]) - ord("①") + 1
 
 
-def _read(lines: list[Line], source: SourceText) -> list[Item]:
+def _read(lines: list[Line], source: SourceText) -> Items:
     """The items of all lines."""
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
@@ -467,7 +456,7 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     return items
 
 
-def _restored(pieces: list[Item], source: SourceText) -> list[Item]:
+def _restored(pieces: Items, source: SourceText) -> Items:
     """Restore lines that only begin like remarks, if sentences are missing without them."""
     missing = (source.wanted or 1) - [piece.reason for piece in pieces].count(None)
     result = []
@@ -479,7 +468,7 @@ def _restored(pieces: list[Item], source: SourceText) -> list[Item]:
     return result
 
 
-def _without_titles(pieces: list[Item], source: SourceText) -> list[Item]:
+def _without_titles(pieces: Items, source: SourceText) -> Items:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
     texts = [piece.text for piece in pieces if piece.reason is None]
     long = [text for text in texts if source.is_as_long_as(text)]

@@ -27,10 +27,7 @@ _CHINESE = (
     "书書语語简簡洁潔条條选選项項话話说說释釋备備译譯请請诉訴无無会會办辦学學满滿协協"
     "帮幫处處讨討论論遗遺内內让讓应應该該编編号號类類"
 )
-_BOTH_SCRIPTS = {
-    ord(simplified): f"[{simplified}{traditional}]"
-    for simplified, traditional in zip(_CHINESE[::2], _CHINESE[1::2], strict=True)
-}
+_BOTH_SCRIPTS = {ord(pair[0]): f"[{pair}]" for pair in re.findall("..", _CHINESE)}
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
@@ -394,8 +391,8 @@ def polarity_of(name: str) -> Polarity | None:
 
 def may_be_sentence(piece: str, source: SourceText) -> bool:
     """Whether a piece only begins like a remark: it has a word of the text, and none about sentences."""
-    begins = THINKS.match(piece) or CLOSING.match(piece)
-    if not begins or any(map(re.search, (_QUOTE, ABOUT, META), [piece[:500]] * 3)):
+    is_about_task = _QUOTE.search(piece) or ABOUT.search(piece) or META.search(piece)
+    if is_about_task or not (THINKS.match(piece) or CLOSING.match(piece)):
         return False
     common = source.words.intersection(words(piece))
     return any(len(word) > 3 or not word.isascii() for word in common)

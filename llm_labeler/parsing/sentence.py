@@ -21,10 +21,11 @@ from llm_labeler.parsing.source_text import (
     SourceText,
     has_words,
     is_translation,
+    sentences_of,
     size_of,
     tidy,
 )
-from llm_labeler.records import Item
+from llm_labeler.records import Item, Items
 from pairkit.base.system.machine import batched
 
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
@@ -44,7 +45,6 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\dA-Fa-f]{1,6}|[A-Za-z]{2,8});")  # of HTML
-_STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _QUOTES = '"“”„「」«»'
 _INNER_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _CLOSER = dict(zip("“„「『«‘\"'`", "”“」』»’\"'`", strict=True))
@@ -77,12 +77,10 @@ _ANY_EMOJI = re.compile(_EMOJI)
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
-def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
+def refine(piece: str, source: SourceText, *, is_value: bool = False) -> Items:
     """The items of one piece of an answer: an echo, its sentence, and remarks."""
     if source.lacks("&"):
         piece = _ENTITY.sub(lambda match: html.unescape(match[0]), piece)
-    if source.lacks("~"):
-        piece = _STRUCK.sub("", piece)
     text = tidy(piece)
     if not has_words(text):
         return [Item(text, "unparsable")] if text else []
@@ -207,7 +205,7 @@ def _are_a_pair(opener: str, closer: str, inner: str) -> bool:
     return is_apostrophe or before.isspace()
 
 
-def quoted_sentences(text: str, source: SourceText) -> list[Item]:
+def quoted_sentences(text: str, source: SourceText) -> Items:
     """Quoted whole sentences and the text around them: `You could say "…" or "…"`."""
     if not source.lacks(_QUOTES) or unquoted(text) != text:
         return []
@@ -311,10 +309,10 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
     return None
 
 
-def join_sentences(pieces: list[Item], source: SourceText) -> list[Item]:
+def join_sentences(pieces: Items, source: SourceText) -> Items:
     """Join lines that are single sentences of rewrites of a text of several."""
     kept = [piece.text for piece in pieces if piece.reason is None]
-    width = len(sentences_of(source.text))
+    width = source.width
     is_even = width > 1 and len(kept) == width * (source.wanted or 0)
     if not is_even or any(len(sentences_of(text)) > 1 for text in kept):
         return pieces
@@ -322,7 +320,7 @@ def join_sentences(pieces: list[Item], source: SourceText) -> list[Item]:
     return [Item(text) for text in joined] + [item for item in pieces if item.reason]
 
 
-def split_paragraph(text: str, source: SourceText) -> list[Item]:
+def split_paragraph(text: str, source: SourceText) -> Items:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
         answers = [answer.strip() for answer in _SEPARATORS.split(text)]
@@ -337,10 +335,9 @@ def split_paragraph(text: str, source: SourceText) -> list[Item]:
     if is_answer and len(sentences) > 1:
         return [Item(text, "refusal")]  # an answer to the question
 
-    width = max(len(sentences_of(source.text)), 1)
-    count, left_over = divmod(len(sentences), width)
+    count, left_over = divmod(len(sentences), source.width)
     is_even = left_over == 0 and count > 1
-    is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
+    is_wanted = source.wanted != 1 and (source.width == 1 or count == source.wanted)
     if not (is_even and is_wanted):
         return [Item(text)]
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
@@ -348,8 +345,8 @@ def split_paragraph(text: str, source: SourceText) -> list[Item]:
     if is_quoted or has_echo:
         return [Item(text)]
     pieces = []
-    for start in range(0, len(sentences), width):
-        piece = " ".join(sentences[start : start + width])
+    for start in range(0, len(sentences), source.width):
+        piece = " ".join(sentences[start : start + source.width])
         pieces.append(Item(piece, _why_remark(piece, source)))
     return pieces
 
@@ -361,10 +358,3 @@ def _why_remark(piece: str, source: SourceText) -> str | None:
     if is_remark(piece, source):
         return "closing_note"
     return why_no_sentence(piece, source)
-
-
-def sentences_of(text: str) -> list[str]:
-    """The sentences of a text."""
-    ends = [match.end() for match in STOP.finditer(text)]
-    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
-    return [piece for piece in pieces if piece]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 from unicodedata import category, name
 
 from llm_labeler.records import Polarity
@@ -82,6 +83,13 @@ def size_of(piece: str) -> int:
     return len(spaced.split()) + unspaced
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text."""
+    ends = [match.end() for match in STOP.finditer(text)]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
+    return [piece for piece in pieces if piece]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceText:
     """The text asked about, and the number and polarity of the requested sentences."""
@@ -90,6 +98,7 @@ class SourceText:
     folded: str
     words: frozenset[str]
     size: int
+    width: int  # in sentences
     wanted: int | None
     polarity: Polarity | None
 
@@ -99,9 +108,10 @@ class SourceText:
     ) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
-        return cls(
-            text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity
-        )
+        width = max(len(sentences_of(text)), 1)
+        folded = fold(text)
+        known = frozenset(words(text))
+        return cls(text, folded, known, size_of(text), width, wanted, polarity)
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""

@@ -20,7 +20,7 @@ from llm_labeler.parsing.phrases import (
     why_no_sentence,
 )
 from llm_labeler.parsing.source_text import SourceText, has_words, tidy
-from llm_labeler.records import Item
+from llm_labeler.records import Item, Items
 
 # A token in brackets, and words that its name has.
 _OPEN = r"[<◁⟨][|｜]?"
@@ -204,7 +204,7 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     return before, inner, after
 
 
-def split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
+def split_turns(raw: str, source: SourceText) -> tuple[Items, str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
     thought, rest = _split_reasoning(raw, source)
     prompt, answer, tail = split_at_tokens(rest, source)
