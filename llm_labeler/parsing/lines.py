@@ -122,9 +122,9 @@ class LineReader:
         self.sentence_indent: int | None = None  # of the last sentence below a heading
         self.is_title = False  # whether a heading is above, or a mark without text
         self.section: str | None = None  # the reason to drop the lines below a heading
-        self.index = 0
-        self.line = Line("")
-        self.text = ""
+        self.index: int
+        self.line: Line
+        self.text: str
 
     def read(self) -> Items:
         """The texts with their reasons."""
@@ -168,8 +168,7 @@ class LineReader:
         if outcome == JOINED:
             self.parts[-1][0].append(self.text)
             return
-        is_plain = not self.line.mark and outcome in (None, "outside_list")
-        self.is_title = self.is_title and self.line.mark != "number" and not is_plain
+        self.is_title = self.is_title and self.line.mark == "bullet"
         if outcome is None:
             self.has_sentence = True
             self.sentence_indent = self.line.indent
@@ -177,13 +176,11 @@ class LineReader:
 
     @property
     def introduces(self) -> bool:
-        """Whether the line ends with a colon, or is a label above a deeper list."""
+        """Whether the line ends with a colon, or is above a deeper list."""
         if self.text.endswith(COLONS):
             return True
         below = self.lines[self.index + 1 : self.index + 2]
-        is_above_deeper = any(line.indent > self.line.indent for line in below)
-        label = self.text.strip("*_ ")
-        return is_above_deeper and LABEL.fullmatch(f"{label}:") is not None
+        return any(line.indent > self.line.indent for line in below)
 
     @property
     def is_nested(self) -> bool:
@@ -302,9 +299,7 @@ def _section(
     name = heading.strip("#*_ :：")
     if side_of(name) == "side_field" and size_of(name) < 4:
         return "closing_note"
-    if section == "closing_note":
-        return None
-    return section
+    return None if section == "closing_note" else section
 
 
 def read_lines(text: str, source: SourceText) -> Items:
