@@ -13,7 +13,13 @@ from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.phrases import CORRECTS, why_no_sentence
 from llm_labeler.parsing.sentence import refine
-from llm_labeler.parsing.source_text import SourceText, has_words, is_translation, tidy
+from llm_labeler.parsing.source_text import (
+    SourceText,
+    has_words,
+    is_translation,
+    joined,
+    tidy,
+)
 from llm_labeler.parsing.turns import split_thought, split_turns
 from llm_labeler.records import CHANGES, Ending, Item, Items, Polarity, ending_of
 from pairkit.base.printable import normalize
@@ -67,9 +73,11 @@ _SEPARATORS = ";；,，、"  # between sentences
 
 # The kind of change before a hard negative: `negation: …` or `[negation] …`.
 _CHANGE_LABEL = re.compile(
-    r"(?:^(?:#{1,6}[ \t])?|(?<=>))([ \t]{0,20}(?:\d{1,3}[ \t]?[.):][ \t]{0,9}|[-*•][ \t]{1,9})?)"
-    rf"(?:kind: )?[*_`\[(<\"']{{0,3}}({'|'.join(CHANGES)})(?:[ \t]change)?(?:[ \t]\([^()\n]{{1,60}}\))?"
-    r"(?:[*_`\])\"']{0,3}[ \t]{0,9}(?:[:：–—-]|(?=\n))|[\])>])[*_]{0,2}\s{0,20}(?:[-•][ \t]{1,9})?",
+    joined(rf"""
+    (?:^(?:#{{1,6}}[ \t])?|(?<=>))([ \t]{{0,20}}(?:\d{{1,3}}[ \t]?[.):][ \t]{{0,9}}|[-*•][ \t]{{1,9}})?)
+    (?:kind: )?[*_`\[(<"']{{0,3}}({"|".join(CHANGES)})(?:[ \t]change)?(?:[ \t]\([^()\n]{{1,60}}\))?
+    (?:[*_`\])"']{{0,3}}[ \t]{{0,9}}(?:[:：–—-]|(?=\n))|[\])>])[*_]{{0,2}}\s{{0,20}}(?:[-•][ \t]{{1,9}})?
+"""),
     re.IGNORECASE | re.MULTILINE,
 )
 _LINE_END = re.compile(r"\n|</")

@@ -18,6 +18,7 @@ from llm_labeler.parsing.source_text import (
     count_differing_words,
     fold,
     is_other_script,
+    joined,
     order_similarity,
     stem,
     words,
@@ -69,17 +70,19 @@ _LINK_OR_MARKUP = re.compile(
     r"|\[[^\[\]]{0,500}\]\([^()]{0,500}\)|&[A-Za-z]{1,20};"
 )
 _META = re.compile(
-    r"\bas an? (?:ai|artificial intelligence|large language model|language model)\b"
-    r"|\bi(?:['’]m| am) an? (?:ai|language model)\b"
-    r"|\b(?:opposite|antonym|synonym|negation|paraphrase|reverse|contrary)s? (?:of|for|to|meaning of) "
-    r"(?:(?:the|this|that|your|an?) )?(?:(?:original|given|input|above|provided) )?"
-    r"(?:sentence|statement|text|phrase|word|input|[\"“'‘])"
-    r"|^(?:this is |it is |it['’]s )?the opposite (?:of|meaning)\b"
-    r"|\b(?:synonym(?:ous)?|antonym(?:ous|ic)?|(?:same|opposite)[- ]meaning) (?:sentence|statement)s?\b"
-    r"|\b(?:original|input|given|provided|generated) sentences?\b"
-    r"|\b(?:has|have|conveys?|with) (?:the )?(?:same|opposite) meaning\b"
-    r"|作为(?:一个|一名)?(?:ai|人工智能|大?语言模型)"
-    r"|(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句",
+    joined(r"""
+    \bas an? (?:ai|artificial intelligence|large language model|language model)\b
+    |\bi(?:['’]m| am) an? (?:ai|language model)\b
+    |\b(?:opposite|antonym|synonym|negation|paraphrase|reverse|contrary)s? (?:of|for|to|meaning of)[ ]
+    (?:(?:the|this|that|your|an?) )?(?:(?:original|given|input|above|provided) )?
+    (?:sentence|statement|text|phrase|word|input|["“'‘])
+    |^(?:this is |it is |it['’]s )?the opposite (?:of|meaning)\b
+    |\b(?:synonym(?:ous)?|antonym(?:ous|ic)?|(?:same|opposite)[- ]meaning) (?:sentence|statement)s?\b
+    |\b(?:original|input|given|provided|generated) sentences?\b
+    |\b(?:has|have|conveys?|with) (?:the )?(?:same|opposite) meaning\b
+    |作为(?:一个|一名)?(?:ai|人工智能|大?语言模型)
+    |(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句
+"""),
     re.IGNORECASE,
 )
 # Changes that may keep all words or their stems.
@@ -125,24 +128,27 @@ _NEGATING_WORDS = (
 _NEGATING = frozenset(map(stem, _NEGATING_WORDS.split()))
 _MARKUP_SIGNS = frozenset("/@<[&")
 _ASKING = re.compile(
-    r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
-    r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
-    r"|could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t"
-    r"|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b",
+    joined(r"""
+    [\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since
+    |until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can
+    |could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t
+    |didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b
+"""),
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$|[α-ώ];")
 _STATED = re.compile(r"[.!。！…]\W*$")
 # An indirect question: `Tell me how …`, `I wonder whether …`.
 _INDIRECT = re.compile(
-    r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
-    r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
-    r"|want to|interested)\b|请|想知道|告诉|教えて|ください"
-    # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Turkish, Russian
-    r"|\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir"
-    r"|demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten"
-    r"|powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)"
-    r"|알려|설명|궁금|اشرح|أخبر|बता|समझा",
+    joined(r"""
+    \b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder
+    |wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to
+    |want to|interested)\b|请|想知道|告诉|教えて|ください
+    |\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir
+    |demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten
+    |powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)
+    |알려|설명|궁금|اشرح|أخبر|बता|समझा
+"""),
     re.IGNORECASE,
 )
 

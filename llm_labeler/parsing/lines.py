@@ -32,6 +32,7 @@ from llm_labeler.parsing.source_text import (
     ENDED,
     SourceText,
     has_words,
+    joined,
     sentences_of,
     size_of,
     tidy,
@@ -40,22 +41,26 @@ from llm_labeler.parsing.turns import PLAIN_TAG
 from llm_labeler.records import Item, Items, Polarity
 
 _MARK = re.compile(
-    r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
-    r"(?:[(（\[【{#]|no\.? ?|v)?(?P<n>\d{1,3}"
-    r"|[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°]|/(?=\s)"
-    r"|\ufe0f?\u20e3|[-–](?=\s)|\t|[;,](?=\")|(?<=#\d)(?=\s))(?!\d)|[ \t][-–—](?=[ \t]))|(?P<circled>[①-⑳])"
-    r"|\(?(?P<letter>[a-j]|[ivx]{1,4})[.)）](?=[ \t])"
-    r"|(?P<bullet>(?:[-*+–—→✓✔✅☑❖~]|[-=]>)(?=[ \t])|[•‣◦▪●○■□◆◇►▶➤➢·・](?=\S|[ \t]))"
-    r")(?:\*\*|__)?:?[ \t]*(?:\[[ xX]\][ \t]+)?",
+    joined(r"""
+    (?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:
+    (?:[(（\[【{#]|no\.? ?|v)?(?P<n>\d{1,3}
+    |[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°]|/(?=\s)
+    |\ufe0f?\u20e3|[-–](?=\s)|\t|[;,](?=")|(?<=#\d)(?=\s))(?!\d)|[ \t][-–—](?=[ \t]))|(?P<circled>[①-⑳])
+    |\(?(?P<letter>[a-j]|[ivx]{1,4})[.)）](?=[ \t])
+    |(?P<bullet>(?:[-*+–—→✓✔✅☑❖~]|[-=]>)(?=[ \t])|[•‣◦▪●○■□◆◇►▶➤➢·・](?=\S|[ \t]))
+    )(?:\*\*|__)?:?[ \t]*(?:\[[ xX]\][ \t]+)?
+"""),
     re.IGNORECASE,
 )
 _INITIAL = re.compile(r"[A-Z]\. [a-z]")
 _MAX_MARKS = 200  # in one line
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 _INLINE = re.compile(
-    r"(?:^|(?<=[\s.!?。；;:：”\"]))(?:(?P<sign>[(（#]?)(?P<n>\d{1,2})(?P<end>[.)）、:：/]|\ufe0f?\u20e3"
-    r"|(?<=#\d)(?=\s))(?!\d)"
-    r"|(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?"
+    joined(r"""
+    (?:^|(?<=[\s.!?。；;:：”"]))(?:(?P<sign>[(（#]?)(?P<n>\d{1,2})(?P<end>[.)）、:：/]|\ufe0f?\u20e3
+    |(?<=#\d)(?=\s))(?!\d)
+    |(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?
+""")
 )
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
@@ -74,9 +79,11 @@ _BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}\n]*)\}{1,2}\$?")
 
 # A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
 _PREFIX = re.compile(
-    r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
-    r"|fifth|final)(?:ly)?,"
-    r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
+    joined(r"""
+    (?:[^\W\d][^:：.!?。"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth
+    |fifth|final)(?:ly)?,
+    |(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*
+"""),
     re.IGNORECASE,
 )
 _HEADING_REASONS = ("preamble", "closing_note", "thinking")

@@ -21,6 +21,7 @@ from llm_labeler.parsing.source_text import (
     SourceText,
     has_words,
     is_translation,
+    joined,
     sentences_of,
     size_of,
     tidy,
@@ -35,9 +36,11 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    r"\"(?P<a>[^\"\n]{2,2000})\"|“(?P<b>[^“”\n]{2,2000})[”“]|„(?P<c>[^“”„\n]{2,2000})[“”]"
-    r"|「(?P<d>[^「」\n]{2,2000})」"
-    r"|«(?P<e>[^«»\n]{2,2000})»|\*\*(?P<f>[^*\n]{2,2000}(?<![:：]))\*\*"
+    joined(r"""
+    "(?P<a>[^"\n]{2,2000})"|“(?P<b>[^“”\n]{2,2000})[”“]|„(?P<c>[^“”„\n]{2,2000})[“”]
+    |「(?P<d>[^「」\n]{2,2000})」
+    |«(?P<e>[^«»\n]{2,2000})»|\*\*(?P<f>[^*\n]{2,2000}(?<![:：]))\*\*
+""")
 )
 _OFFERS = re.compile(
     r"(?:[:：→说是为或]|\b(?:say|write|be|is|are|or|and|as|becomes?|to|use|alternatively|like),?"

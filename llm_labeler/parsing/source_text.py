@@ -15,12 +15,20 @@ from llm_labeler.records import Polarity
 from pairkit.base.printable import normalize
 from pairkit.similarity import terms
 
+
+def joined(lines: str) -> str:
+    """A pattern that is written in several lines."""
+    return "".join(map(str.strip, lines.splitlines()))
+
+
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 # The last lookbehind keeps a long run from being tried from each of its characters.
 STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])(?<![！？]{2})"
-    r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
-    r"|[。！？](?![\"”’」』)])"
+    joined(r"""
+    (?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])(?<![！？]{2})
+    [.!?。！？]++["”’'»」』)]*+(?:\s++(?=[^a-z])|$)
+    |[。！？](?!["”’」』)])
+""")
 )
 
 

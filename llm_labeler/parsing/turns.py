@@ -19,7 +19,7 @@ from llm_labeler.parsing.phrases import (
     names_answer,
     why_no_sentence,
 )
-from llm_labeler.parsing.source_text import SourceText, has_words, tidy
+from llm_labeler.parsing.source_text import SourceText, has_words, joined, tidy
 from llm_labeler.records import Item, Items
 
 # A token in brackets, and words that its name has.
@@ -31,17 +31,21 @@ _ANSWERS = rf"(?={_IN}(?:solution|response|answer|final|box))"
 
 # Unlike the tags of HTML and XML.
 _SPECIAL = re.compile(
-    r"<[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]"
-    r"|<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))"
-    r"|\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]"
-    r"|\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>"
+    joined(r"""
+    <[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]
+    |<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))
+    |\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]
+    |\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>
+""")
 )
 _HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
 _THOUGHT_END = re.compile(
-    rf"{_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}"
-    r"|<[|｜]\w{1,20}[|｜]?>\s?(?:answer|response|final)\b"
-    r"|\[/THINK\w{0,20}\]|\[END_THINK\w{0,20}\]|\[BEGIN FINAL RESPONSE\]"
-    r"|(?<=[.!?。)\"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
+    joined(rf"""
+    {_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}
+    |<[|｜]\w{{1,20}}[|｜]?>\s?(?:answer|response|final)\b
+    |\[/THINK\w{{0,20}}\]|\[END_THINK\w{{0,20}}\]|\[BEGIN FINAL RESPONSE\]
+    |(?<=[.!?。)"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>
+"""),
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(
@@ -74,10 +78,12 @@ def _of_role(role: str) -> str:
 
 
 _CHAT = re.compile(
-    rf"(?P<prompt>\[INST\]|{_of_role('(?:user|human|system|developer|observation)')})"
-    rf"|(?P<answer>\[/INST\]|{_of_role('(?:assistant|model|chatbot|bot)')})"
-    r"|(?P<end></s>|<[|｜](?=[^<>\n]{0,60}(?:/|end|return|stop|call)|eo)[^<>\n]{1,60}>|<\w{1,30}[|｜]>"
-    r"|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{0,40}\])",
+    joined(rf"""
+    (?P<prompt>\[INST\]|{_of_role("(?:user|human|system|developer|observation)")})
+    |(?P<answer>\[/INST\]|{_of_role("(?:assistant|model|chatbot|bot)")})
+    |(?P<end></s>|<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>|<\w{{1,30}}[|｜]>
+    |<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{{0,40}}\])
+"""),
     re.IGNORECASE,
 )
 
@@ -88,36 +94,42 @@ _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 # The announcement of the final answer, after reasoning.
 _FINAL = re.compile(
-    r"(?:^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
-    r"|output|sentence|version"
-    r"|list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b"
-    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})"
-    r"|(?<=[.!?] )(?:so|thus|therefore|hence),? the (?:\w+ ){0,2}"
-    r"(?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes))(?:[:：]"
-    r"|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)",
+    joined(r"""
+    (?:^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer
+    |output|sentence|version
+    |list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b
+    |最终(?:答案|结果|句子|版本)[^\n:：]{0,20})
+    |(?<=[.!?] )(?:so|thus|therefore|hence),? the (?:\w+ ){0,2}
+    (?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes))(?:[:：]
+    |[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)
+"""),
     re.IGNORECASE | re.MULTILINE,
 )
 
 _ROLE = r"(?:human|user|instructions?|system|customer|用户|人类)"
 # A new turn at the start of a line; `_WITHIN`: after a sentence in the same line.
 _TURN = re.compile(
-    rf"(?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user"
-    rf"|assistant|model|human)$"
-    r"|you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem"
-    r"|question|query|input)"
-    r"(?: ?#?\d{1,3} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{1,3} ?[.:]"
-    r"|[:：])"
-    r"|(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move"
-    r"|continue|give"
-    r"|generate|write|rewrite)\b[^\n]{0,60}\b(?:another|next|same|more|following|again)\b"
-    r"|(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{0,30}[:：])",
+    joined(rf"""
+    (?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user
+    |assistant|model|human)$
+    |you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem
+    |question|query|input)
+    (?: ?#?\d{{1,3}} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{{1,3}} ?[.:]
+    |[:：])
+    |(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move
+    |continue|give
+    |generate|write|rewrite)\b[^\n]{{0,60}}\b(?:another|next|same|more|following|again)\b
+    |(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{{0,30}}[:：])
+"""),
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
-    r"(?<=[.!?。\"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN"
-    r"|Human|ASSISTANT"
-    r"|Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)"
-    r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
+    joined(r"""
+    (?<=[.!?。"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN
+    |Human|ASSISTANT
+    |Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)
+    |(?<=[.!?。"”])(?:assistant|user|model)[ \t]*(?=\n|$)
+""")
 )
 # The label of a question's sentence.
 _SENTENCE = re.compile(
