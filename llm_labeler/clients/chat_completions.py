@@ -302,7 +302,7 @@ def _is_blocked(value: dict[str, Any]) -> bool:
 def _misplaced(message: dict[str, Any]) -> str:
     """The JSON that some servers return as reasoning or as the arguments of a tool; empty without any."""
     calls = [call.get("function") for call in _objects(message.get("tool_calls"))]
-    texts = [_text(call.get("arguments")) for call in _objects(calls)[:1]]
+    texts = [call.get("arguments") for call in _objects(calls)[:1]]
     texts += [message.get("reasoning_content"), message.get("reasoning")]
     for text in texts:
         bare = text.strip() if isinstance(text, str) else ""
@@ -368,9 +368,7 @@ def _count(value: Any) -> int | None:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may consist of parts or be decoded JSON."""
-    if content and isinstance(content, dict):
-        return json.dumps(content, ensure_ascii=False)
+    """The text of a message, which may consist of parts."""
     parts = [part.get("text") for part in _objects(content)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 

@@ -251,14 +251,10 @@ def _batch_row(batch: SubmittedBatch) -> Row:
 
 def _row_batch(row: Row) -> SubmittedBatch:
     batch_id, llm, state, keys, _, prompt_tokens, completion_tokens, money = row
-    return SubmittedBatch(
-        llm=llm,
-        batch_id=batch_id,
-        state=state,
-        keys={custom_id: _row_key(key) for custom_id, key in json.loads(keys).items()},
-        max_usage=TokenUsage(prompt_tokens, completion_tokens),
-        cost=None if money is None else money / 1e12,
-    )
+    by_id = {custom_id: _row_key(key) for custom_id, key in json.loads(keys).items()}
+    max_usage = TokenUsage(prompt_tokens, completion_tokens)
+    cost = None if money is None else money / 1e12
+    return SubmittedBatch(llm, batch_id, state, by_id, max_usage, cost)
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:

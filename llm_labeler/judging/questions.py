@@ -55,8 +55,8 @@ Claim = tuple[int, str]  # a number and a word, which may be unknown
 _UNKNOWN = ""
 _MAX_DEPTH = 4  # of nested JSON
 _MAX_STARTS = 64  # positions that are tried as the start of JSON
-_NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
-_WORD_KEYS = (
+_NUMBER_KEYS = ["id", "number", "no", "index", "n", "sentence"]
+_WORD_KEYS = [
     "verdict",
     "label",
     "relation",
@@ -65,7 +65,7 @@ _WORD_KEYS = (
     "judgement",
     "judgment",
     "word",
-)
+]
 
 Words = tuple[str, ...]
 _NON_WORD = re.compile(r"[\W_]*")
@@ -255,7 +255,7 @@ def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
             yield from _value_claims(value, size, depth - 1)
 
 
-def _field(fields: _Object, names: tuple[str, ...]) -> Any:
+def _field(fields: _Object, names: Sequence[str]) -> Any:
     return next((value for key, value in fields if key.lower() in names), None)
 
 

@@ -75,7 +75,6 @@ _TAG = re.compile(
 _FIRST_FIELD = re.compile(
     r"(?<=- )\w{1,20}: [^\n]{1,20}\n[ \t]+(?=\w{1,20}: )", re.MULTILINE
 )
-_BOXED = re.compile(r"\$?\\boxed\{(?:\\text\{)?([^{}\n]*)\}{1,2}\$?")
 
 # A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
 _PREFIX = re.compile(
@@ -328,7 +327,7 @@ def _lines(text: str, source: SourceText) -> list[Line]:
         names = {match[1] for match in _CLOSING_TAG.finditer(text)}
         text = _TAG.sub(lambda tag: _line_of_tag(tag, names), text)
     if source.lacks("\\"):
-        text = _BOXED.sub(r"\1", text.replace("\\n", "\n"))
+        text = text.replace("\\n", "\n")
     if source.lacks(":"):
         text = _FIRST_FIELD.sub("", text)
     pieces = []
@@ -342,18 +341,16 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     last = 0
     for piece in pieces:
         plain = piece.lstrip("> \t")
-        indent = len(piece.removesuffix(plain).expandtabs(4))
+        line = Line(plain, len(piece.removesuffix(plain).expandtabs(4)))
         mark = _MARK.match(piece)
-        ordinal = None
-        if mark and not mark["bullet"]:
-            ordinal = _ordinal(mark, last)
         if mark and mark["bullet"]:
-            lines.append(Line(piece[mark.end() :], indent, "bullet"))
-        elif mark and ordinal is not None:
+            line.mark = "bullet"
+        elif mark and (ordinal := _ordinal(mark, last)) is not None:
             last = ordinal or last
-            lines.append(Line(piece[mark.end() :], indent, "number"))
-        else:
-            lines.append(Line(plain, indent))
+            line.mark = "number"
+        if mark and line.mark:
+            line.text = piece[mark.end() :]
+        lines.append(line)
     return lines
 
 

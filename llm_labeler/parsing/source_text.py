@@ -21,6 +21,11 @@ def joined(lines: str) -> str:
     return "".join(map(str.strip, lines.splitlines()))
 
 
+def table(rows: str) -> dict[str, str]:
+    """A table of rows such as `name: value`; continued rows are indented by six blanks."""
+    return dict(re.findall(r"(\w+): (.+)", re.sub(r"\n {6,}", " ", rows)))
+
+
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 # The last lookbehind keeps a long run from being tried from each of its characters.
 STOP = re.compile(
@@ -35,7 +40,7 @@ STOP = re.compile(
 # Here each character of a script without blanks counts as a word.
 UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
-_BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
+_BY_LETTER = frozenset(["CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"])
 # The script of some first words of Unicode names: of "ー", of "々", and of signs such as
 # "ʼ".
 _SCRIPT_OF_NAME = {
@@ -65,12 +70,8 @@ _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")
 # "colour" and "centre", but not "four" and "street".
 _OUR = re.compile(r"(?<=\w\w)our")
 _TRE = re.compile(r"tre(?=s?$)")
-_BRITISH = (
-    ("ise", "ize"),
-    ("isa", "iza"),
-    ("isi", "izi"),
-    ("yse", "yze"),
-)
+# "organise", "organisation" and "analyse".
+_BRITISH_S = re.compile(r"(?<=i)s(?=[eai])|(?<=y)s(?=e)")
 
 
 def tidy(piece: str) -> str:
@@ -209,9 +210,7 @@ def stem(word: str) -> str:
     """A word without English endings; short words and words with digits as they are."""
     if len(word) <= 3 or not word.isalpha():
         return word
-    word = _TRE.sub("ter", _OUR.sub("or", word))
-    for british, american in _BRITISH:
-        word = word.replace(british, american)
+    word = _BRITISH_S.sub("z", _TRE.sub("ter", _OUR.sub("or", word)))
     for _ in range(2):  # things, thing; played, play
         word = _ENDING.sub("", word)
     if len(word) > 2 and word[-1] == word[-2]:

@@ -64,8 +64,6 @@ ANSWERS = [  # response, raw answer, finish reason
         "\ud800" | stop | "stop" | {"content": "\ud800"}
         "" | SAFETY | "SAFETY" | {}
         "{\"a\": []}" | stop | "stop" | {"content": null, "reasoning_content": "{\"a\": []}"}
-        "{\"a\": []}" | stop | "stop" | {"content": {"a": []}}
-        "{\"a\": []}" | stop | "stop" | {"tool_calls": [{"function": {"arguments": {"a": []}}}]}
         """)
     ),
     (completion(None, BLOCKED), "", BLOCKED),
