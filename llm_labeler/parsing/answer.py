@@ -298,8 +298,8 @@ def parse_hard_negatives(
         is_kind = item.reason == "side_field" and item.text.lower() in CHANGES
         if not is_kind:  # which the items of the sentences have
             sentence = label.sub("", item.text, count=1) or item.text
-            kind = changes.get(_words_of(sentence))
-            result.append(replace(item, text=sentence, change=kind))
+            change = changes.get(_words_of(sentence))
+            result.append(replace(item, text=sentence, change=change))
     return result
 
 

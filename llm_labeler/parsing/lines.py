@@ -16,7 +16,6 @@ from llm_labeler.parsing.phrases import (
     is_heading,
     is_remark,
     lead_end,
-    may_be_sentence,
     polarity_of,
     side_of,
     why_no_sentence,
@@ -24,6 +23,7 @@ from llm_labeler.parsing.phrases import (
 from llm_labeler.parsing.sentence import (
     join_sentences,
     refine,
+    restore,
     split_paragraph,
     without_emphasis,
     without_label,
@@ -331,9 +331,9 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     if source.lacks(":"):
         text = _FIRST_FIELD.sub("", text)
     pieces = []
-    for line in _split_introductions(text, source).split("\n"):
-        if has_words(line):
-            pieces += _split_inline(line, source)
+    for raw in _split_introductions(text, source).split("\n"):
+        if has_words(raw):
+            pieces += _split_inline(raw, source)
     if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
         return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
 
@@ -440,7 +440,7 @@ def _read(lines: list[Line], source: SourceText) -> Items:
     """The items of all lines."""
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
-        pieces = _without_titles(_restored(pieces, source), source)
+        pieces = _without_titles(restore(pieces, source), source)
         pieces = join_sentences(pieces, source)
         reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
@@ -453,18 +453,6 @@ def _read(lines: list[Line], source: SourceText) -> Items:
         is_refined = piece.reason in (None, "echo")
         items += refine(piece.text, source) if is_refined else [piece]
     return items
-
-
-def _restored(pieces: Items, source: SourceText) -> Items:
-    """Restore lines that only begin like remarks, if sentences are missing without them."""
-    missing = (source.wanted or 1) - [piece.reason for piece in pieces].count(None)
-    result = []
-    for piece in pieces:
-        if missing > 0 and piece.reason and may_be_sentence(piece.text, source):
-            missing -= 1
-            piece = Item(piece.text)
-        result.append(piece)
-    return result
 
 
 def _without_titles(pieces: Items, source: SourceText) -> Items:

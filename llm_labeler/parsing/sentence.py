@@ -13,6 +13,7 @@ from llm_labeler.parsing.phrases import (
     LABEL,
     NOTE,
     is_remark,
+    may_be_sentence,
     why_no_sentence,
 )
 from llm_labeler.parsing.source_text import (
@@ -310,6 +311,18 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
         if is_note or is_remark(piece, source) or is_translation(piece, sentence):
             return sentence.rstrip(), text[start:].strip()
     return None
+
+
+def restore(pieces: Items, source: SourceText) -> Items:
+    """Restore lines that only begin like remarks, if sentences are missing without them."""
+    missing = (source.wanted or 1) - [piece.reason for piece in pieces].count(None)
+    result = []
+    for piece in pieces:
+        if missing > 0 and piece.reason and may_be_sentence(piece.text, source):
+            missing -= 1
+            piece = Item(piece.text)
+        result.append(piece)
+    return result
 
 
 def join_sentences(pieces: Items, source: SourceText) -> Items:
