@@ -119,7 +119,9 @@ def read_arguments(
             changes |= {f"llm.{name}.{field}": entry[field] for field in entry}
             continue
         functions[name] = entry
-        changes[f"llm.{name}.model"] = _import_path(entry)
+        # The function, or the class of another callable.
+        code = entry if hasattr(entry, "__qualname__") else type(entry)
+        changes[f"llm.{name}.model"] = f"python:{code.__module__}.{code.__qualname__}"
         # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
         concurrency = {} if is_async(entry) else {"concurrency": 1}
         tree["llm"][name] = {"kind": FUNCTION, **concurrency}
@@ -182,12 +184,6 @@ def _add_entries(
         # The same function may propose and judge.
         if is_repeated or entries.setdefault(name, entry) != entry:
             raise _two_of_a_name(name)
-
-
-def _import_path(function: LlmFunction) -> str:
-    """The module and name of a function, or of the class of another callable."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"python:{named.__module__}.{named.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)

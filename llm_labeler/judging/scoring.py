@@ -43,10 +43,9 @@ class PairExamples:
     @classmethod
     def of(cls, pairs: pl.DataFrame) -> PairExamples:
         """Count pairs and keep the first ones, shortened."""
-        examples = []
-        for first, second in pairs.head(_EXAMPLES).select("text1", "text2").iter_rows():
-            examples.append(f"{first[:_EXAMPLE_CHARS]} | {second[:_EXAMPLE_CHARS]}")
-        return cls(len(pairs), tuple(examples))
+        rows = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
+        shortened = ((text[:_EXAMPLE_CHARS] for text in row) for row in rows)
+        return cls(len(pairs), tuple(map(" | ".join, shortened)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,6 @@ _CHANGE_LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _LINE_END = re.compile(r"\n|</")
-_MAX_LINE = 4000  # characters
 
 
 def parse_answer(
@@ -308,7 +307,7 @@ def _kinds_in_text(text: str, label: re.Pattern[str]) -> Iterator[tuple[str, str
     _, *parts = label.split(text)
     for kind, rest in zip(parts[1::3], parts[2::3], strict=True):
         sentence, *_ = _LINE_END.split(rest, maxsplit=1)
-        yield kind.lower(), sentence[:_MAX_LINE]
+        yield kind.lower(), sentence
 
 
 def _kinds_in(

@@ -367,15 +367,8 @@ def _proposals(
     for key, items in sorted(answers, key=_answer_order):
         for item in items:
             reason = item.reason or reject_item(item, text.text, key.polarity, settings)
-            yield Proposal(
-                text_id=text.text_id,
-                llm=key.llm,
-                polarity=key.polarity,
-                prompt_hash=key.prompt_hash,
-                candidate=item.text,
-                reason=reason,
-                change=item.change,
-            )
+            asked = (text.text_id, key.llm, key.polarity, key.prompt_hash)
+            yield Proposal(*asked, item.text, reason, item.change)
 
 
 def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:

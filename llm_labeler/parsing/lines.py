@@ -85,7 +85,6 @@ _PREFIX = re.compile(
 """),
     re.IGNORECASE,
 )
-_HEADING_REASONS = ("preamble", "closing_note", "thinking")
 # An outcome instead of a reason: the line is a part of the text above.
 JOINED = "joined"
 
@@ -141,7 +140,8 @@ class LineReader:
                 continue
             reason = self._reason_by_words()
             introduces = self.line.mark and self.introduces
-            may_be_heading = introduces or reason in _HEADING_REASONS
+            reasons = ("preamble", "closing_note", "thinking")
+            may_be_heading = introduces or reason in reasons
             if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
@@ -201,10 +201,9 @@ class LineReader:
         return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
 
     @property
-    def is_labelled_remark(self) -> bool:
-        """Whether the line without a label is about words or sentences."""
-        plain = without_emphasis(self.text, self.source)
-        return is_remark(without_label(plain, self.source), self.source)
+    def unlabelled(self) -> str:
+        """The line without a label."""
+        return without_label(without_emphasis(self.text, self.source), self.source)
 
     @property
     def is_in_brackets(self) -> bool:
@@ -267,7 +266,7 @@ LINE_RULES = (
     LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
     LineRule(
         "A.\nNew: same meaning.",
-        lambda at: at.has_sentence and at.is_labelled_remark,
+        lambda at: at.has_sentence and is_remark(at.unlabelled, at.source),
         "closing_note",
     ),
     LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
@@ -290,8 +289,7 @@ def _have_prefix(lines: list[str], source: SourceText) -> bool:
         prefix = _PREFIX.match(text)
         if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
             return False
-        last_word = prefix.group().split()[-1]
-        prefixes.add(last_word)
+        prefixes.add(prefix.group())
     return len(prefixes) > 1
 
 

@@ -357,15 +357,13 @@ def lead_end(piece: str, source: SourceText) -> int:
     if intro is None:
         return lead.end()
     stop = STOP.search(intro)
-    if stop and _may_be_rewrite(intro[: stop.end()], source):
-        return 0  # `The man plays. (Synonym used: plays)`
+    if stop:
+        sentence = intro[: stop.end()]
+        begins = sentence.lower().startswith(("here", "below", "i"))
+        may_rewrite = source.resembles(sentence) or source.is_as_long_as(sentence)
+        if may_rewrite and not begins and not ABOUT.search(sentence):
+            return 0  # `The man plays. (Synonym used: plays)`
     return lead.end() if ABOUT.search(lead.group()) else 0
-
-
-def _may_be_rewrite(sentence: str, source: SourceText) -> bool:
-    if ABOUT.search(sentence) or sentence.lower().startswith(("here", "below", "i")):
-        return False
-    return source.resembles(sentence) or source.is_as_long_as(sentence)
 
 
 def side_of(name: str) -> Literal["echo", "side_field", "sentence"] | None:

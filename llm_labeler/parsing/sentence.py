@@ -185,12 +185,9 @@ def unquoted(text: str) -> str:
             return inner if ENDED.search(inner) else inner + stop
 
     # A quote at one end only; after a digit it is a mark of inches or seconds.
-    quotes = set(_QUOTES)
-    if text[:1] in _QUOTES and quotes.isdisjoint(text[1:]):
-        return text[1:].strip()
     is_unit = text[-1:] == '"' and text[-2:-1].isdigit()
-    if text[-1:] in _QUOTES and quotes.isdisjoint(text[:-1]) and not is_unit:
-        return text[:-1].strip()
+    if sum(map(text.count, _QUOTES)) == 1 and not is_unit:
+        return text.strip(f" {_QUOTES}")
     return text
 
 
@@ -329,11 +326,11 @@ def join_sentences(pieces: Items, source: SourceText) -> Items:
     """Join lines that are single sentences of rewrites of a text of several."""
     kept = [piece.text for piece in pieces if piece.reason is None]
     width = source.width
-    is_even = width > 1 and len(kept) == width * (source.wanted or 0)
-    if not is_even or any(len(sentences_of(text)) > 1 for text in kept):
+    count = sum(len(sentences_of(text)) for text in kept)
+    if width < 2 or not len(kept) == count == width * (source.wanted or 0):
         return pieces
-    joined = [" ".join(rewrite) for rewrite in batched(kept, width)]
-    return [Item(text) for text in joined] + [item for item in pieces if item.reason]
+    rewrites = [Item(" ".join(lines)) for lines in batched(kept, width)]
+    return rewrites + [piece for piece in pieces if piece.reason]
 
 
 def split_paragraph(text: str, source: SourceText) -> Items:

@@ -117,10 +117,8 @@ class SourceText:
     ) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
-        width = max(len(sentences_of(text)), 1)
-        folded = fold(text)
-        known = frozenset(words(text))
-        return cls(text, folded, known, size_of(text), width, wanted, polarity)
+        sizes = (size_of(text), len(sentences_of(text)) or 1)
+        return cls(text, fold(text), frozenset(words(text)), *sizes, wanted, polarity)
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""
