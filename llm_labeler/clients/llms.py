@@ -223,15 +223,15 @@ class Llms(Printed, tuple[Llm, ...]):
             key = llm.key_variable or "none"
             if llm.key_variable and not llm.has_key:
                 key += " (not set)"
-            price_in = "?" if llm.price_in is None else f"{llm.price_in:g}"
-            price_out = "?" if llm.price_out is None else f"{llm.price_out:g}"
+            prices = (llm.price_in, llm.price_out)
+            shown = ["?" if price is None else f"{price:g}" for price in prices]
             table.add_row(
                 llm.name,
                 _SHORT.get(llm.kind, llm.kind),
                 llm.model,
                 llm.base_url or "-",
                 key,
-                f"{price_in} / {price_out}",
+                " / ".join(shown),
             )
         return table
 
@@ -249,7 +249,7 @@ def known_llms(settings: LabelSettings) -> Llms:
                 model=entry.model,
                 base_url=entry.base_url,
                 key_variable=variable,
-                has_key=variable is not None and bool(os.environ.get(variable)),
+                has_key=bool(os.environ.get(variable or "")),
                 price_in=provider.prices.prompt,
                 price_out=provider.prices.completion,
             )

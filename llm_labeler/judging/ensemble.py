@@ -108,10 +108,7 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     np.bitwise_or.at(masks, (rows, np.asarray(columns)), np.asarray(bits))
     names = tuple(sorted(judges))
     masks = masks[:, [judges[name] for name in names]]
-    ballots = masks
-    counts = np.zeros(0, np.int64)
-    if masks.size:
-        ballots, counts = np.unique(masks, axis=0, return_counts=True)
+    ballots, counts = np.unique(masks, axis=0, return_counts=True)
     classes = _CLASS[ballots]
     is_judged = ballots > 0
     is_unsure = is_judged & (classes == ABSTAINS)

@@ -308,9 +308,8 @@ def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # numbered from 0, so the sentences can't be identified
         return {}
-    unambiguous = {}
-    for number, words in by_number.items():
-        word = words.pop()
-        if not words and word in scale.votes:
-            unambiguous[number] = word
-    return unambiguous
+    return {
+        number: word
+        for number, (word, *others) in by_number.items()
+        if word in scale.votes and not others
+    }

@@ -103,9 +103,7 @@ def parse_answer(
     items = _drop_before_correction(items)
     items = _without_common_signs(items, source)
     items = _drop_translations(items, source)
-    ending: Ending = "cut"
-    if not unread:
-        ending = _ending_of(finish, answer, source)
+    ending: Ending = "cut" if unread else _ending_of(finish, answer, source)
     items = _mark_end(items, ending)
 
     if size is not None:
@@ -140,7 +138,7 @@ def _ending_of(finish: str, answer: str, source: SourceText) -> Ending:
     ending = ending_of(finish)
     if ending not in ("complete", "refused"):
         data = read_data(answer, source)
-        if data is not None and data.is_valid:
+        if data and data.is_valid:
             return "complete"
     return ending
 

@@ -97,7 +97,7 @@ def _decoded(text: str, start: int) -> tuple[list[Any], int]:
 
 def _quoted_list(text: str) -> list[str] | None:
     """The strings of a list with single quotes or unescaped inner quotes."""
-    if not (text[0] == "[" and text[-1] == "]"):
+    if text[0] + text[-1] != "[]":
         return None
     strings = _DELIMITER.split(text[1:-1].strip().rstrip(","))
     if not all(map(_QUOTED.fullmatch, strings)):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from math import inf
 from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import (
@@ -116,15 +117,15 @@ class LineReader:
         self.numbers = [line for line in self.marked if line.mark == "number"]
         # Without the first line, whose indent is lost.
         self.list_indent = min((line.indent for line in self.marked[1:]), default=0)
-        texts = [line.text for line in self.marked or lines]
-        self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
+        listed = self.marked or lines
+        self.is_labelled = source.lacks(":：") and _have_prefix(listed, source)
         labels = filter(None, (_label_of(tidy(line.text)) for line in lines))
-        stated = {polarity_of(label.group()) for label in labels}
+        stated = (polarity_of(label.group()) for label in labels)
         self.has_polarity = self.is_labelled or source.polarity in stated
         # The lines of each text, with its reason.
         self.parts: list[tuple[list[str], str | None]] = []
         self.has_sentence = False
-        self.sentence_indent: int | None = None  # of the last sentence below a heading
+        self.sentence_indent = inf  # of the last sentence below a heading
         self.is_title = False  # whether a heading is above, or a mark without text
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index: int
@@ -139,13 +140,17 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
-            introduces = self.line.mark and self.introduces
+            below = self.lines[self.index + 1 : self.index + 2]
+            introduces = self.line.mark and (
+                self.text.endswith(COLONS)
+                or any(line.indent > self.line.indent for line in below)
+            )
             reasons = ("preamble", "closing_note", "thinking")
             may_be_heading = introduces or reason in reasons
             if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
-                self.sentence_indent = None
+                self.sentence_indent = inf
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
@@ -179,21 +184,6 @@ class LineReader:
             self.has_sentence = True
             self.sentence_indent = self.line.indent
         self.parts.append(([self.text], outcome))
-
-    @property
-    def introduces(self) -> bool:
-        """Whether the line ends with a colon, or is above a deeper list."""
-        if self.text.endswith(COLONS):
-            return True
-        below = self.lines[self.index + 1 : self.index + 2]
-        return any(line.indent > self.line.indent for line in below)
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether this is a bullet below a sentence that is a bullet itself."""
-        if self.line.mark != "bullet" or self.sentence_indent is None:
-            return False
-        return self.line.indent > max(self.list_indent, self.sentence_indent)
 
     @property
     def in_numbers(self) -> bool:
@@ -257,7 +247,14 @@ LINE_RULES = (
         lambda at: at.in_numbers and is_remark(at.text, at.source),
         "sub_item",
     ),
-    LineRule("- A.\n- B.\n  - C.", lambda at: at.is_nested, "sub_item"),
+    LineRule(
+        "- A.\n- B.\n  - C.",
+        lambda at: (
+            at.line.mark == "bullet"
+            and at.line.indent > max(at.list_indent, at.sentence_indent)
+        ),
+        "sub_item",
+    ),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
     LineRule(
@@ -278,10 +275,11 @@ def _label_of(text: str) -> re.Match[str] | None:
     return _PREFIX.match(text) or LABEL.match(text)
 
 
-def _have_prefix(lines: list[str], source: SourceText) -> bool:
+def _have_prefix(lines: list[Line], source: SourceText) -> bool:
     """Whether several lines are as long as sentences, and all of these begin with a label."""
     prefixes = set()
-    for text in map(tidy, lines):
+    for line in lines:
+        text = tidy(line.text)
         if not source.is_as_long_as(text) or why_no_sentence(
             text, source, in_list=True
         ):
@@ -322,12 +320,11 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<"):
         text = _INLINE_TAG.sub("", text)
-        names = {match[1] for match in _CLOSING_TAG.finditer(text)}
+        names = set(_CLOSING_TAG.findall(text))
         text = _TAG.sub(lambda tag: _line_of_tag(tag, names), text)
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
-    if source.lacks(":"):
-        text = _FIRST_FIELD.sub("", text)
+    text = _FIRST_FIELD.sub("", text)
     pieces = []
     for raw in _split_introductions(text, source).split("\n"):
         if has_words(raw):
@@ -443,8 +440,7 @@ def _read(lines: list[Line], source: SourceText) -> Items:
         reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)
-            paragraph = pieces[index].text
-            pieces[index : index + 1] = split_paragraph(paragraph, source)
+            pieces[index : index + 1] = split_paragraph(pieces[index].text, source)
 
     items = []
     for piece in pieces:

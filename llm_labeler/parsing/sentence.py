@@ -222,7 +222,7 @@ def quoted_sentences(text: str, source: SourceText) -> Items:
         return []
     behind = text[matches[-1].end() :].strip()
     is_part = behind[:1].islower() and not ABOUT.search(behind)
-    if is_part and (is_echo or not before) and not is_remark(behind, source):
+    if is_part and (is_echo or not before):
         return []  # `"Open" does nothing`
 
     items = []

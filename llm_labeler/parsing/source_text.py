@@ -96,7 +96,7 @@ def sentences_of(text: str) -> list[str]:
     """The sentences of a text."""
     ends = [match.end() for match in STOP.finditer(text)]
     pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
-    return [piece for piece in pieces if piece]
+    return list(filter(None, pieces))
 
 
 @dataclass(frozen=True, slots=True)
