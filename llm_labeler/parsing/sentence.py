@@ -119,10 +119,8 @@ def split_echo(text: str, source: SourceText) -> tuple[str, str]:
     """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
     stem = source.text.rstrip(".!?。！？")
     beginning = text[: 60 + len(source.text)]
-    if not stem or stem.casefold() not in beginning.casefold():
-        return "", text
     repeated = re.search(re.escape(stem), beginning, re.IGNORECASE)
-    if repeated is None:
+    if not stem or repeated is None:
         return "", text
     before = text[: repeated.start()].rstrip("\"'“‘「*_ ")
     if before and not before.endswith(COLONS):
