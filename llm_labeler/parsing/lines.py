@@ -287,7 +287,8 @@ def _have_prefix(lines: list[Line], source: SourceText) -> bool:
         prefix = _PREFIX.match(text)
         if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
             return False
-        prefixes.add(prefix.group())
+        last_word = prefix.group().split()[-1]
+        prefixes.add(last_word)
     return len(prefixes) > 1
 
 
