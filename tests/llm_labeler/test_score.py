@@ -202,7 +202,7 @@ def test_graded_labels(score):
     assert result.table().headings[-1] == "spearman"
     assert rows(score(GRADED, threshold=4))["union", "positive"].recall == 1
     for threshold in ("9", "nan"):
-        with data_error(f"gold_threshold={threshold}: the highest gold label is 5"):
+        with data_error(f"gold_threshold='?{threshold}'?: the highest gold label is 5"):
             score(GRADED, threshold=float(threshold))
 
 
