@@ -239,6 +239,9 @@ class Item:
     change: str | None = None  # kind of a hard negative, as named by its writer
 
 
+Items = list[Item]
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """One sentence that one LLM proposed for one text."""

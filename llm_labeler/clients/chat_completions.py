@@ -110,12 +110,11 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         structured = self._settings.structured
-        misses = self.misses[ask.key]
         usable = [name for name in self._limits if name not in self.refused]
         limit, *_ = usable or self._limits
         is_merged = "system" in self.refused or ask.key in self._without_system
         has_system = ask.messages[0].role == "system" and not is_merged
-        is_missed = misses >= _MAX_MISSES and structured != "strict"
+        is_missed = self.misses[ask.key] >= _MAX_MISSES and structured != "strict"
         is_refused = is_missed or "response_format" in self.refused
         if structured == "off" or ask.schema is None or is_refused:
             return Form(limit, "", has_system)
@@ -363,9 +362,8 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
 
 
 def _count(value: Any) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 <= value <= MAX_TOKENS else None
+    is_count = type(value) is int and 0 <= value <= MAX_TOKENS
+    return value if is_count else None
 
 
 def _text(content: Any) -> str:

@@ -119,7 +119,9 @@ def read_arguments(
             changes |= {f"llm.{name}.{field}": entry[field] for field in entry}
             continue
         functions[name] = entry
-        changes[f"llm.{name}.model"] = _import_path(entry)
+        # The function, or the class of another callable.
+        code = entry if hasattr(entry, "__qualname__") else type(entry)
+        changes[f"llm.{name}.model"] = f"python:{code.__module__}.{code.__qualname__}"
         # Not in `changes`, so that the configuration can raise the concurrency of a plain function.
         concurrency = {} if is_async(entry) else {"concurrency": 1}
         tree["llm"][name] = {"kind": FUNCTION, **concurrency}
@@ -184,12 +186,6 @@ def _add_entries(
             raise _two_of_a_name(name)
 
 
-def _import_path(function: LlmFunction) -> str:
-    """The module and name of a function, or of the class of another callable."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"python:{named.__module__}.{named.__qualname__}"
-
-
 @dataclass(frozen=True, slots=True)
 class Llm:
     """One LLM.
@@ -227,15 +223,15 @@ class Llms(Printed, tuple[Llm, ...]):
             key = llm.key_variable or "none"
             if llm.key_variable and not llm.has_key:
                 key += " (not set)"
-            price_in = "?" if llm.price_in is None else f"{llm.price_in:g}"
-            price_out = "?" if llm.price_out is None else f"{llm.price_out:g}"
+            prices = (llm.price_in, llm.price_out)
+            shown = ["?" if price is None else f"{price:g}" for price in prices]
             table.add_row(
                 llm.name,
                 _SHORT.get(llm.kind, llm.kind),
                 llm.model,
                 llm.base_url or "-",
                 key,
-                f"{price_in} / {price_out}",
+                " / ".join(shown),
             )
         return table
 
@@ -253,7 +249,7 @@ def known_llms(settings: LabelSettings) -> Llms:
                 model=entry.model,
                 base_url=entry.base_url,
                 key_variable=variable,
-                has_key=variable is not None and bool(os.environ.get(variable)),
+                has_key=bool(os.environ.get(variable or "")),
                 price_in=provider.prices.prompt,
                 price_out=provider.prices.completion,
             )

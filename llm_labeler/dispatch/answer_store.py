@@ -79,20 +79,20 @@ _ASKED = ", ".join(
     f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", "))
 )
 # CROSS JOIN makes SQLite look up each question instead of scanning all answers.
-_ANSWERED = (
-    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
-    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) WHERE length(raw) OR ?2 "
-    f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
-)
-_USAGES = (
-    f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?)) "  # noqa: S608 - constants
-    f"SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY}) "
-    "WHERE prompt_tokens IS NOT NULL AND NOT estimated"
-)
-_BEGIN = (
-    f"INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars) "  # noqa: S608
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_ANSWERED = f"""
+    WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1))
+    SELECT position FROM asked CROSS JOIN answers USING ({KEY}) WHERE length(raw) OR ?2
+    UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2
+"""  # noqa: S608 - constants
+_USAGES = f"""
+    WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?))
+    SELECT position, prompt_tokens, completion_tokens FROM asked CROSS JOIN answers USING ({KEY})
+    WHERE prompt_tokens IS NOT NULL AND NOT estimated
+"""  # noqa: S608 - constants
+_BEGIN = f"""
+    INSERT INTO in_flight ({KEY}, prompt_tokens, completion_tokens, picodollars)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""  # noqa: S608 - constants
 _END = "DELETE FROM in_flight WHERE attempt = ?"
 
 # Answers and failures.
@@ -100,10 +100,10 @@ _TEXTS = 16  # texts per query of answers
 ANSWER = f"{KEY}, raw, finish, prompt_tokens, completion_tokens, model, cost, estimated"
 FAILURE = f"{KEY}, reason, detail, attempts, final"
 SAME_KEY = " AND ".join(f"{column} = ?" for column in KEY.split(", "))
-_OF_TEXTS = (
-    f"SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?)) "  # noqa: S608
-    f"AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}"
-)
+_OF_TEXTS = f"""
+    SELECT {ANSWER} FROM answers WHERE text_id IN (SELECT value FROM json_each(?))
+    AND task IN (SELECT value FROM json_each(?)) ORDER BY {KEY}
+"""  # noqa: S608 - constants
 _OF_KEY = f"SELECT {ANSWER} FROM answers WHERE {SAME_KEY}"  # noqa: S608 - constants
 _FAILURES = f"SELECT {FAILURE} FROM failures ORDER BY {KEY}"  # noqa: S608 - constants
 _SAVE_ANSWER = (
@@ -144,14 +144,14 @@ _ADD = (
 # Unfinished calls and batches at their upper bounds.
 _BOUNDS = "prompt_tokens, completion_tokens, coalesce(picodollars, 0)"
 _IN_FLIGHT = f"SELECT llm, 1, {_BOUNDS}, picodollars IS NULL, 1 FROM in_flight"  # noqa: S608 - constants
-_IN_BATCHES = (
-    f"SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests "  # noqa: S608
-    "FROM batches"
-)
-_SPENT = (
-    f"SELECT llm, {', '.join(_ADDED)} FROM spending "  # noqa: S608 - constants
-    f"UNION ALL {_IN_FLIGHT} UNION ALL {_IN_BATCHES}"
-)
+_IN_BATCHES = f"""
+    SELECT llm, requests, {_BOUNDS}, iif(picodollars IS NULL, requests, 0), requests
+    FROM batches
+"""  # noqa: S608 - constants
+_SPENT = f"""
+    SELECT llm, {", ".join(_ADDED)} FROM spending
+    UNION ALL {_IN_FLIGHT} UNION ALL {_IN_BATCHES}
+"""  # noqa: S608 - constants
 
 Row = tuple[Any, ...]
 
@@ -251,14 +251,10 @@ def _batch_row(batch: SubmittedBatch) -> Row:
 
 def _row_batch(row: Row) -> SubmittedBatch:
     batch_id, llm, state, keys, _, prompt_tokens, completion_tokens, money = row
-    return SubmittedBatch(
-        llm=llm,
-        batch_id=batch_id,
-        state=state,
-        keys={custom_id: _row_key(key) for custom_id, key in json.loads(keys).items()},
-        max_usage=TokenUsage(prompt_tokens, completion_tokens),
-        cost=None if money is None else money / 1e12,
-    )
+    by_id = {custom_id: _row_key(key) for custom_id, key in json.loads(keys).items()}
+    max_usage = TokenUsage(prompt_tokens, completion_tokens)
+    cost = None if money is None else money / 1e12
+    return SubmittedBatch(llm, batch_id, state, by_id, max_usage, cost)
 
 
 def _add_spending(connection: sqlite3.Connection, llm: str, spent: Spending) -> None:

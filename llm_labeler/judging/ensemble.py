@@ -71,11 +71,6 @@ Method = Literal["dawid-skene", "majority"]
 _MIN_JUDGES = 3  # two judges don't show which of them errs
 _UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted, as smoothing gives it
 
-_REVERSED: Mapping[Polarity, Polarity] = {
-    "positive": "negative",
-    "negative": "positive",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Ballots:
@@ -113,10 +108,7 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     np.bitwise_or.at(masks, (rows, np.asarray(columns)), np.asarray(bits))
     names = tuple(sorted(judges))
     masks = masks[:, [judges[name] for name in names]]
-    ballots = masks
-    counts = np.zeros(0, np.int64)
-    if masks.size:
-        ballots, counts = np.unique(masks, axis=0, return_counts=True)
+    ballots, counts = np.unique(masks, axis=0, return_counts=True)
     classes = _CLASS[ballots]
     is_judged = ballots > 0
     is_unsure = is_judged & (classes == ABSTAINS)
@@ -133,22 +125,20 @@ class Fit:
     converged: bool
 
 
-def fit(
-    ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE
-) -> Fit:
+def fit(ballots: Ballots) -> Fit:
     """Estimate accuracies and prior; ballots on which all abstain are ignored."""
     voted = ballots.voters > 0
     chosen = ballots.chosen[voted].astype(np.float64)
     counts = ballots.counts[voted].astype(np.float64)
     posterior = chosen.sum(axis=1) / ballots.voters[voted, None]
-    accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
+    accuracy, prior = _maximise(posterior, chosen, counts)
     for _ in range(_MAX_ROUNDS):
         before = np.concatenate([accuracy, prior])
         scores = np.einsum("bjk,j->bk", chosen, log_odds(accuracy, prior.size))
         posterior = softmax(scores + np.log(np.maximum(prior, _MIN_ERROR)))
-        accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
+        accuracy, prior = _maximise(posterior, chosen, counts)
         change = np.abs(np.concatenate([accuracy, prior]) - before)
-        if change.max() < tolerance:
+        if change.max() < _TOLERANCE:
             return Fit(accuracy, prior, posterior, converged=True)
     return Fit(accuracy, prior, posterior, converged=False)
 
@@ -165,12 +155,12 @@ def softmax(scores: Floats) -> Floats:
 
 
 def _maximise(
-    posterior: Floats, chosen: Floats, counts: Floats, smoothing: float
+    posterior: Floats, chosen: Floats, counts: Floats
 ) -> tuple[Floats, Floats]:
     right = np.einsum("b,bk,bjk->j", counts, posterior, chosen, optimize=True)
     votes = np.einsum("b,bjk->j", counts, chosen)
-    share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
-    prior = counts @ posterior + smoothing
+    share = (right + SMOOTHING) / np.maximum(votes + 2 * SMOOTHING, _MIN_ERROR)
+    prior = counts @ posterior + SMOOTHING
     return np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR), prior / prior.sum()
 
 
@@ -377,7 +367,8 @@ def _decide(
     if winner == "confirmed":
         return _Decision(polarity, None, best)
     if winner == "reversed" and settings.reversed_pairs == "swap":
-        return _Decision(_REVERSED[polarity], None, best)
+        other: Polarity = "negative" if polarity == "positive" else "positive"
+        return _Decision(other, None, best)
     return _Decision(polarity, "outvoted", best)
 
 

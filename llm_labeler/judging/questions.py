@@ -55,8 +55,8 @@ Claim = tuple[int, str]  # a number and a word, which may be unknown
 _UNKNOWN = ""
 _MAX_DEPTH = 4  # of nested JSON
 _MAX_STARTS = 64  # positions that are tried as the start of JSON
-_NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
-_WORD_KEYS = (
+_NUMBER_KEYS = ["id", "number", "no", "index", "n", "sentence"]
+_WORD_KEYS = [
     "verdict",
     "label",
     "relation",
@@ -65,7 +65,7 @@ _WORD_KEYS = (
     "judgement",
     "judgment",
     "word",
-)
+]
 
 Words = tuple[str, ...]
 _NON_WORD = re.compile(r"[\W_]*")
@@ -73,6 +73,7 @@ _NUMBER = re.compile(r"\D{0,12}(\d{1,4})\D{0,3}")
 _JSON_START = re.compile(r"[{\[]")
 
 _MAX_CHARACTERS = 20_000  # of an answer
+_MAX_WORD = 12  # characters; a longer sentence is not mistaken for a verdict
 _NO_ANSWER = ("refused", "filtered", "failed")
 _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
@@ -202,7 +203,8 @@ def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a number followed by a vocabulary word, and of a vocabulary word."""
     word = rf"(?:{'|'.join(vocabulary)})(?![^\W_])"
     lead = r"(?<![^\W_])(?:(?:sentence|text|number|item|no)[\W_]{1,3})?"
-    numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
+    link = r"(?: is(?: the)?)?[\W_]{1,12}"
+    numbered = re.compile(rf"{lead}(\d{{1,4}}){link}({word})", re.IGNORECASE)
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 
 
@@ -253,7 +255,7 @@ def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
             yield from _value_claims(value, size, depth - 1)
 
 
-def _field(fields: _Object, names: tuple[str, ...]) -> Any:
+def _field(fields: _Object, names: Sequence[str]) -> Any:
     return next((value for key, value in fields if key.lower() in names), None)
 
 
@@ -284,6 +286,9 @@ def read_votes(
         # Some models repeat the question, and a candidate in it could look like an answer.
         for message in ask.messages:
             raw = raw.replace(message.content, "\n")
+        for candidate in candidates:
+            if len(candidate.candidate) > _MAX_WORD:
+                raw = raw.replace(candidate.candidate, "")
         _, answer = split_thought(raw)
         bare = _FENCE.sub("", answer)[:_MAX_CHARACTERS]
         text = normalize("NFKC", comparable(bare))
@@ -303,9 +308,8 @@ def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # numbered from 0, so the sentences can't be identified
         return {}
-    unambiguous = {}
-    for number, words in by_number.items():
-        word = words.pop()
-        if not words and word in scale.votes:
-            unambiguous[number] = word
-    return unambiguous
+    return {
+        number: word
+        for number, (word, *others) in by_number.items()
+        if word in scale.votes and not others
+    }

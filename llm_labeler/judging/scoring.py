@@ -43,10 +43,9 @@ class PairExamples:
     @classmethod
     def of(cls, pairs: pl.DataFrame) -> PairExamples:
         """Count pairs and keep the first ones, shortened."""
-        examples = []
-        for first, second in pairs.head(_EXAMPLES).select("text1", "text2").iter_rows():
-            examples.append(f"{first[:_EXAMPLE_CHARS]} | {second[:_EXAMPLE_CHARS]}")
-        return cls(len(pairs), tuple(examples))
+        rows = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
+        shortened = ((text[:_EXAMPLE_CHARS] for text in row) for row in rows)
+        return cls(len(pairs), tuple(map(" | ".join, shortened)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     highest = max(labels, default=1.0)
     if threshold is None:
         threshold = _middle(labels) if graded else 0.5
-    elif threshold > max(highest, 1.0):
+    elif not threshold <= max(highest, 1.0):  # NaN, too
         raise DataError(
             f"--gold-threshold={threshold:g}: the highest gold label is {highest:g}, so no"
             " pair would have the same meaning; give a lower one"

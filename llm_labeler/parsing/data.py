@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_labeler.parsing.phrases import polarity_of, side_of
 from llm_labeler.parsing.source_text import SourceText, has_words
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import CHANGES, Item, Polarity
 
 _DECODER = json.JSONDecoder(strict=False)
 # An opening bracket at the start of a line or after a colon, followed by a string, a key or a bracket.
@@ -72,16 +72,12 @@ def _broken_data(before: str, text: str) -> ParsedData | None:
     closer = "]" if text[0] == "[" else "}"
     end = text.rfind(closer) + 1 or len(text)
     broken = text[:end]
-    plain = _FULL_WIDTH.sub(_ascii_sign, broken)
+    plain = _FULL_WIDTH.sub(lambda sign: ":" if sign[1] == "：" else ",", broken)
     value = _quoted_list(plain) or _repaired(plain)
     if value is None:
         return None
     is_closed = broken.rstrip(_FENCE).endswith(_CLOSERS)
     return ParsedData(before, [value], text[end:], is_closed)
-
-
-def _ascii_sign(match: re.Match[str]) -> str:
-    return ":" if match[1] == "：" else ","
 
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
@@ -101,14 +97,12 @@ def _decoded(text: str, start: int) -> tuple[list[Any], int]:
 
 def _quoted_list(text: str) -> list[str] | None:
     """The strings of a list with single quotes or unescaped inner quotes."""
-    if not (text[0] == "[" and text[-1] == "]"):
+    if text[0] + text[-1] != "[]":
         return None
-    strings = []
-    for quoted in _DELIMITER.split(text[1:-1].strip().rstrip(",")):
-        if not _QUOTED.fullmatch(quoted):
-            return None
-        strings.append(quoted[1:-1].replace('\\"', '"').replace("\\'", "'"))
-    return strings
+    strings = _DELIMITER.split(text[1:-1].strip().rstrip(","))
+    if not all(map(_QUOTED.fullmatch, strings)):
+        return None
+    return [re.sub(r"\\([\"'])", r"\1", quoted[1:-1]) for quoted in strings]
 
 
 def _repaired(text: str) -> Any:
@@ -127,7 +121,9 @@ def _repaired(text: str) -> Any:
 def _table(text: str, source: SourceText) -> ParsedData | None:
     """The rows of a Markdown table, if a cell is as long as a sentence."""
     lines = text.split("\n")
-    rule = _rule_of_table(lines)
+    # The line of dashes below the names of the columns.
+    rules = (n for n, line in enumerate(lines) if n and _RULE.fullmatch(line.strip()))
+    rule = next((n for n in rules if "|" in lines[n]), None)
     if rule is None or not source.lacks("|"):
         return None
 
@@ -140,17 +136,9 @@ def _table(text: str, source: SourceText) -> ParsedData | None:
     end = rule + 1 + len(rows)
     before = "\n".join(lines[: rule - 1])
     after = "\n".join(lines[end:])
-    last_signs = {lines[index].rstrip()[-1:] for index in (rule, -1)}
-    is_closed = end < len(lines) or len(last_signs) == 1
+    has_bars = lines[rule].rstrip().endswith("|")
+    is_closed = end < len(lines) or not has_bars or lines[-1].rstrip().endswith("|")
     return ParsedData(before, [rows], after, is_closed)
-
-
-def _rule_of_table(lines: list[str]) -> int | None:
-    """Index of the line of dashes below the names of the columns."""
-    for index in range(1, len(lines)):
-        if "|" in lines[index] and _RULE.fullmatch(lines[index].strip()):
-            return index
-    return None
 
 
 def _cells(row: str) -> list[str]:
@@ -190,6 +178,8 @@ def _items_of_fields(
     for name, value in fields.items():
         side = side_of(name)
         is_text = isinstance(value, str)
+        if is_text and name.lower() in CHANGES and source.is_as_long_as(value):
+            side = "sentence"
         of_field = polarity_of(name) if has_requested else None
         reason = None
         if polarity and not {stated, of_field} <= {None, polarity}:

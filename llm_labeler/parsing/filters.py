@@ -18,8 +18,10 @@ from llm_labeler.parsing.source_text import (
     count_differing_words,
     fold,
     is_other_script,
+    joined,
     order_similarity,
     stem,
+    table,
     words,
 )
 from llm_labeler.records import (
@@ -39,27 +41,27 @@ OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
 # Reasons that show that a negative has the same meaning.
 COPIES = ("echo", "copy", "near_copy", "unchanged")
 
-REASONS: Mapping[str, str] = {
-    "control_characters": "has control characters or characters that could not be decoded",
-    "no_letters": "has no letters",
-    "markup_only": "is only a link or markup",
-    "copy": "equals the text but for case, punctuation and white space",
-    "meta": "is about sentences or about the LLM",
-    "wrong_script": "is in another script than its text",
-    "too_short": "is shorter than `min_length_ratio` times its text",
-    "too_long": "is longer than `max_length_ratio` times its text",
-    "near_copy": "a negative with the words of its text but for articles, inflection and order",
-    "unchanged": "a negative that only drops words of its text or adds words at its end, without a"
-    " negation, antonym, number or change of order",
-    "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
-    "nothing_shared": "shares less with its text than `min_shared`; a negative, nothing at all",
-    "not_a_question": "a positive of a question that is not a question, usually an answer",
-    "repeated": "the same LLM proposed it before, for the same text and polarity",
-    "both_polarities": "was proposed as a positive and as a negative of the same text",
-    "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
-    "unwanted_kind": "a hard negative of a kind that was not requested",
-    "asks_nothing": "task query: is not a question",
-}
+REASONS: Mapping[str, str] = table("""
+    control_characters: has control characters or characters that could not be decoded
+    no_letters: has no letters
+    markup_only: is only a link or markup
+    copy: equals the text but for case, punctuation and white space
+    meta: is about sentences or about the LLM
+    wrong_script: is in another script than its text
+    too_short: is shorter than `min_length_ratio` times its text
+    too_long: is longer than `max_length_ratio` times its text
+    near_copy: a negative with the words of its text but for articles, inflection and order
+    unchanged: a negative that only drops words of its text or adds words at its end, without a negation, antonym,
+        number or change of order
+    few_differing_words: a negative with fewer differing words than `min_differing_words`
+    nothing_shared: shares less with its text than `min_shared`; a negative, nothing at all
+    not_a_question: a positive of a question that is not a question, usually an answer
+    repeated: the same LLM proposed it before, for the same text and polarity
+    both_polarities: was proposed as a positive and as a negative of the same text
+    few_words_kept: a hard negative that shares less than `min_kept` of its text's words
+    unwanted_kind: a hard negative of a kind that was not requested
+    asks_nothing: task query: is not a question
+""")
 
 # Unicode's control, surrogate, private-use and format characters.
 _CONTROL = ("Cc", "Cs", "Co", "Cf")
@@ -69,80 +71,85 @@ _LINK_OR_MARKUP = re.compile(
     r"|\[[^\[\]]{0,500}\]\([^()]{0,500}\)|&[A-Za-z]{1,20};"
 )
 _META = re.compile(
-    r"\bas an? (?:ai|artificial intelligence|large language model|language model)\b"
-    r"|\bi(?:['’]m| am) an? (?:ai|language model)\b"
-    r"|\b(?:opposite|antonym|synonym|negation|paraphrase|reverse|contrary)s? (?:of|for|to|meaning of) "
-    r"(?:(?:the|this|that|your|an?) )?(?:(?:original|given|input|above|provided) )?"
-    r"(?:sentence|statement|text|phrase|word|input|[\"“'‘])"
-    r"|^(?:this is |it is |it['’]s )?the opposite (?:of|meaning)\b"
-    r"|\b(?:synonym(?:ous)?|antonym(?:ous|ic)?|(?:same|opposite)[- ]meaning) (?:sentence|statement)s?\b"
-    r"|\b(?:original|input|given|provided|generated) sentences?\b"
-    r"|\b(?:has|have|conveys?|with) (?:the )?(?:same|opposite) meaning\b"
-    r"|作为(?:一个|一名)?(?:ai|人工智能|大?语言模型)"
-    r"|(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句",
+    joined(r"""
+    \bas an? (?:ai|artificial intelligence|large language model|language model)\b
+    |\bi(?:['’]m| am) an? (?:ai|language model)\b
+    |\b(?:opposite|antonym|synonym|negation|paraphrase|reverse|contrary)s? (?:of|for|to|meaning of)[ ]
+    (?:(?:the|this|that|your|an?) )?(?:(?:original|given|input|above|provided) )?
+    (?:sentence|statement|text|phrase|word|input|["“'‘])
+    |^(?:this is |it is |it['’]s )?the opposite (?:of|meaning)\b
+    |\b(?:synonym(?:ous)?|antonym(?:ous|ic)?|(?:same|opposite)[- ]meaning) (?:sentence|statement)s?\b
+    |\b(?:original|input|given|provided|generated) sentences?\b
+    |\b(?:has|have|conveys?|with) (?:the )?(?:same|opposite) meaning\b
+    |作为(?:一个|一名)?(?:ai|人工智能|大?语言模型)
+    |(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句
+"""),
     re.IGNORECASE,
 )
 # Changes that may keep all words or their stems.
 _REORDERED = ("role", "tense", "modality")
 # Stop words; characters of scripts without spaces.
-_ENGLISH = (
-    "a about after all also am an and any are as at be been being both but by can could did do "
-    "does doing done for from get gets getting give given go goes going got had has have having "
-    "he her here hers him his how i if in into is it its just let like make makes me more most "
-    "much my no nor not of off on one only or other our out over own so some such than that the "
-    "their them then there these they this those through to too under up us very was we well were "
-    "what when where which while who whom whose why will with would you your yours there's im ive "
-    "dont answer"
-)
+_ENGLISH = """
+    a about after all also am an and any are as at be been being both but by can could did do
+    does doing done for from get gets getting give given go goes going got had has have having
+    he her here hers him his how i if in into is it its just let like make makes me more most
+    much my no nor not of off on one only or other our out over own so some such than that the
+    their them then there these they this those through to too under up us very was we well were
+    what when where which while who whom whose why will with would you your yours there's im ive
+    dont answer
+"""
 _COMMON = frozenset(_ENGLISH.split()) | frozenset(
     "的了是在我你他她它们这那有不个一也很都就和与吗呢吧啊把被将会能要可以はがをにのでとも"
 )
 # Words that may come and go without a change of meaning.
-_NEUTRAL_WORDS = (
-    "a an the this that these those is are was were be been being am has have had do does did it its "
-    "there of in at by to with for and"
-)
+_NEUTRAL_WORDS = """
+    a an the this that these those is are was were be been being am has have had do does did it its
+    there of in at by to with for and
+"""
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 # Words that change the meaning when they are added or removed.
-_NEGATING_WORDS = (
-    "no not nor never none nobody nothing nowhere neither without hardly scarcely barely rarely seldom "
-    "few little only less least too but except unless instead else other before until till yet almost "
-    "nearly if or can could may might must should will would stop cease quit fail lack refuse deny avoid "
-    "prevent forbid reject false untrue wrong myth doubt unlikely impossible absence absent empty free "
-    "far anything opposite contrary claim pretend incorrect remain impression zero supposedly allegedly "
-    "fake former once "
-    # German, Dutch, French, Spanish, Italian, Portuguese, Romanian
-    "nicht kein keine keinen niemand nichts nie ohne niet geen nooit zonder ne pas jamais sans aucun "
-    "sin nunca jamás nada nadie ningún non mai senza nessuno não sem ninguém nenhum nu fără "
-    # Scandinavian and Slavic languages, Finnish, Hungarian, Turkish, Greek, Albanian, Basque
-    "inte icke ikke ikkje aldrig aldri utan uten uden ingen ekki nie bez nigdy není nikdy nije nisu "
-    "не ни нет без никогда ні немає ei eivät emme ette ilman nem nincs nélkül değil yok hiç "
-    "δεν δε μη μην όχι χωρίς ποτέ nuk ez "
-    # Arabic, Hebrew, Persian, Urdu, Hindi and its neighbours, Korean, Indonesian, Vietnamese
-    "لا لم لن ليس ليست ما غير بدون دون לא אין בלי אל نه نیست بدون نہیں नहीं न मत बिना नाही না নেই "
-    "안 못 않 tidak bukan tanpa jangan không chẳng chưa đừng"
-)
+# English first; then German, Dutch, French, Spanish, Italian, Portuguese, Romanian; Scandinavian and
+# Slavic languages, Finnish, Hungarian, Turkish, Greek, Albanian, Basque; Arabic, Hebrew, Persian,
+# Urdu, Hindi and its neighbours, Korean, Indonesian, Vietnamese.
+_NEGATING_WORDS = """
+    no not nor never none nobody nothing nowhere neither without hardly scarcely barely rarely seldom
+    few little only less least too but except unless instead else other before until till yet almost
+    nearly if or can could may might must should will would stop cease quit fail lack refuse deny avoid
+    prevent forbid reject false untrue wrong myth doubt unlikely impossible absence absent empty free
+    far anything opposite contrary claim pretend incorrect remain impression zero supposedly allegedly
+    fake former once
+    nicht kein keine keinen niemand nichts nie ohne niet geen nooit zonder ne pas jamais sans aucun
+    sin nunca jamás nada nadie ningún non mai senza nessuno não sem ninguém nenhum nu fără
+    inte icke ikke ikkje aldrig aldri utan uten uden ingen ekki nie bez nigdy není nikdy nije nisu
+    не ни нет без никогда ні немає ei eivät emme ette ilman nem nincs nélkül değil yok hiç
+    δεν δε μη μην όχι χωρίς ποτέ nuk ez
+    لا لم لن ليس ليست ما غير بدون دون לא אין בלי אל نه نیست بدون نہیں नहीं न मत बिना नाही না নেই
+    안 못 않 tidak bukan tanpa jangan không chẳng chưa đừng
+"""
 _NEGATING = frozenset(map(stem, _NEGATING_WORDS.split()))
 _MARKUP_SIGNS = frozenset("/@<[&")
 _ASKING = re.compile(
-    r"[\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since"
-    r"|until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can"
-    r"|could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t"
-    r"|didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b",
+    joined(r"""
+    [\W_]*(?:(?:and|but|so|or|also|please|in|on|at|for|from|to|with|of|by|about|under|since
+    |until) )*(?:what|whats|when|where|which|who|whose|whom|why|how|is|are|am|was|were|do|does|did|can
+    |could|will|would|should|shall|may|might|must|has|have|had|isn['’]?t|aren['’]?t|don['’]?t|doesn['’]?t
+    |didn['’]?t|can['’]?t|couldn['’]?t|won['’]?t|wouldn['’]?t|shouldn['’]?t)\b
+"""),
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[?？؟՞]|[吗呢](?:\W|$)|(?:か|の)[。.]?$|[α-ώ];")
 _STATED = re.compile(r"[.!。！…]\W*$")
 # An indirect question: `Tell me how …`, `I wonder whether …`.
 _INDIRECT = re.compile(
-    r"\b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder"
-    r"|wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to"
-    r"|want to|interested)\b|请|想知道|告诉|教えて|ください"
-    # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Turkish, Russian
-    r"|\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir"
-    r"|demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten"
-    r"|powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)"
-    r"|알려|설명|궁금|اشرح|أخبر|बता|समझा",
+    joined(r"""
+    \b(?:tell|explain|describe|suggest|advise|advice|recommend|give|show|name|list|help|need|know|wonder
+    |wondering|curious|ask|asking|let me|looking for|question|please|inquire|information|clarify|like to
+    |want to|interested)\b|请|想知道|告诉|教えて|ください
+    |\b(?:sag|erklär|nenn|zeig|hilf|wissen|wüsst|fra[gt]|dis-moi|dites|expli|montr|aide|savoir
+    |demand|dime|d[ií]game|muéstr|ayúd|saber|dimmi|spieg|sapere|chied|diga|ajud|vertel|weten
+    |powiedz|wyjaśn|söyle|anlat|açıkla|скаж|расскаж|подскаж|объясн|помог|узнать)
+    |알려|설명|궁금|اشرح|أخبر|बता|समझा
+"""),
     re.IGNORECASE,
 )
 
@@ -360,15 +367,8 @@ def _proposals(
     for key, items in sorted(answers, key=_answer_order):
         for item in items:
             reason = item.reason or reject_item(item, text.text, key.polarity, settings)
-            yield Proposal(
-                text_id=text.text_id,
-                llm=key.llm,
-                polarity=key.polarity,
-                prompt_hash=key.prompt_hash,
-                candidate=item.text,
-                reason=reason,
-                change=item.change,
-            )
+            asked = (text.text_id, key.llm, key.polarity, key.prompt_hash)
+            yield Proposal(*asked, item.text, reason, item.change)
 
 
 def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from math import inf
 from typing import NamedTuple
 
 from llm_labeler.parsing.phrases import (
     COLONS,
     HEAD,
     LABEL,
+    NOTE,
     is_heading,
     is_remark,
     lead_end,
@@ -20,45 +22,68 @@ from llm_labeler.parsing.phrases import (
     why_no_sentence,
 )
 from llm_labeler.parsing.sentence import (
+    join_sentences,
     refine,
+    restore,
     split_paragraph,
     without_emphasis,
     without_label,
 )
-from llm_labeler.parsing.source_text import ENDED, SourceText, has_words, size_of, tidy
-from llm_labeler.records import Item, Polarity
+from llm_labeler.parsing.source_text import (
+    ENDED,
+    SourceText,
+    has_words,
+    joined,
+    sentences_of,
+    size_of,
+    tidy,
+)
+from llm_labeler.parsing.turns import PLAIN_TAG
+from llm_labeler.records import Item, Items, Polarity
 
 _MARK = re.compile(
-    r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
-    r"(?:[(（\[【{#]|no\.? ?|v)?(?P<n>\d{1,3}"
-    r"|[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°/]"
-    r"|\ufe0f?\u20e3|[-–](?=\s)|\t|[;,](?=\")|(?<=#\d)(?=\s))(?!\d)|[ \t][-–—](?=[ \t]))|(?P<circled>[①-⑳])"
-    r"|\(?(?P<letter>[a-j]|[ivx]{1,4})[.)）](?=[ \t])"
-    r"|(?P<bullet>(?:[-*+–—→✓✔✅☑❖~]|[-=]>)(?=[ \t])|[•‣◦▪●○■□◆◇►▶➤➢·・](?=\S|[ \t]))"
-    r")(?:\*\*|__)?:?[ \t]*(?:\[[ xX]\][ \t]+)?",
+    joined(r"""
+    (?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:
+    (?:[(（\[【{#]|no\.? ?|v)?(?P<n>\d{1,3}
+    |[一二三四五六七八九十]{1,3}(?=[、)）]))(?:[ \t]?(?:\\?[.．]{1,9}[)）]?|[)）:：\]】、}°]|/(?=\s)
+    |\ufe0f?\u20e3|[-–](?=\s)|\t|[;,](?=")|(?<=#\d)(?=\s))(?!\d)|[ \t][-–—](?=[ \t]))|(?P<circled>[①-⑳])
+    |\(?(?P<letter>[a-j]|[ivx]{1,4})[.)）](?=[ \t])
+    |(?P<bullet>(?:[-*+–—→✓✔✅☑❖~]|[-=]>)(?=[ \t])|[•‣◦▪●○■□◆◇►▶➤➢·・](?=\S|[ \t]))
+    )(?:\*\*|__)?:?[ \t]*(?:\[[ xX]\][ \t]+)?
+"""),
     re.IGNORECASE,
 )
 _INITIAL = re.compile(r"[A-Z]\. [a-z]")
 _MAX_MARKS = 200  # in one line
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 _INLINE = re.compile(
-    r"(?:^|(?<=[\s.!?。；;:：”\"]))(?:(?P<sign>[(（#]?)(?P<n>\d{1,2})(?P<end>[.)）、:：/]|\ufe0f?\u20e3"
-    r"|(?<=#\d)(?=\s))(?!\d)"
-    r"|(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?"
+    joined(r"""
+    (?:^|(?<=[\s.!?。；;:：”"]))(?:(?P<sign>[(（#]?)(?P<n>\d{1,2})(?P<end>[.)）、:：/]|\ufe0f?\u20e3
+    |(?<=#\d)(?=\s))(?!\d)
+    |(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?
+""")
 )
 _INLINE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
 )
+_CLOSING_TAG = re.compile(r"</([\w-]{1,31})>")
 # Not the parameter of a type: `List<String>`.
 _TAG = re.compile(
-    r"(?:</?[a-z]|(?<!\w)</?[A-Z])[\w-]{0,30}(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
+    r"(?:</[a-z]|(?<!\w)</[A-Z])[\w-]{0,30}>|(?:<(?=[a-z])|(?<!\w)<(?=[A-Z]))([\w-]{1,31})(?:\s[^<>]{0,200})?/?>|</?\d{1,2}>|<[?!][^<>]{0,200}>"
+)
+
+# The short first field of a YAML element, in front of its sentence: `- id: 1`.
+_FIRST_FIELD = re.compile(
+    r"(?<=- )\w{1,20}: [^\n]{1,20}\n[ \t]+(?=\w{1,20}: )", re.MULTILINE
 )
 
 # A label or an ordinal that all sentences have: `Idiomatic: …`, `V2: …`, `Second, …`.
 _PREFIX = re.compile(
-    r"(?:[^\W\d][^:：.!?。\"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth"
-    r"|fifth|final)(?:ly)?,"
-    r"|(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*",
+    joined(r"""
+    (?:[^\W\d][^:：.!?。"“「]{0,40}(?:\([^()\n]{1,30}\) ?)?[:：](?![/\d])|(?:first|second|third|fourth
+    |fifth|final)(?:ly)?,
+    |(?:\d{1,2}(?:st|nd|rd|th)|one|two|three|four|five)[.:]|(?:首先|其次|最后)，)\s*
+"""),
     re.IGNORECASE,
 )
 # An outcome instead of a reason: the line is a part of the text above.
@@ -92,23 +117,22 @@ class LineReader:
         self.numbers = [line for line in self.marked if line.mark == "number"]
         # Without the first line, whose indent is lost.
         self.list_indent = min((line.indent for line in self.marked[1:]), default=0)
-        texts = [line.text for line in self.marked or lines]
-        self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
-        labels = filter(None, (LABEL.match(tidy(line.text)) for line in lines))
-        self.has_polarity = source.polarity in {
-            polarity_of(label.group()) for label in labels
-        }
+        listed = self.marked or lines
+        self.is_labelled = source.lacks(":：") and _have_prefix(listed, source)
+        labels = filter(None, (_label_of(tidy(line.text)) for line in lines))
+        stated = (polarity_of(label.group()) for label in labels)
+        self.has_polarity = self.is_labelled or source.polarity in stated
         # The lines of each text, with its reason.
         self.parts: list[tuple[list[str], str | None]] = []
         self.has_sentence = False
-        self.sentence_indent: int | None = None  # of the last sentence below a heading
+        self.sentence_indent = inf  # of the last sentence below a heading
         self.is_title = False  # whether a heading is above, or a mark without text
         self.section: str | None = None  # the reason to drop the lines below a heading
-        self.index = 0
-        self.line = Line("")
-        self.text = ""
+        self.index: int
+        self.line: Line
+        self.text: str
 
-    def read(self) -> list[Item]:
+    def read(self) -> Items:
         """The texts with their reasons."""
         for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
             self.text = tidy(self.line.text)
@@ -116,12 +140,17 @@ class LineReader:
                 self.is_title = True
                 continue
             reason = self._reason_by_words()
-            introduces = self.line.mark and self.introduces
-            may_be_heading = introduces or reason in ("preamble", "closing_note")
+            below = self.lines[self.index + 1 : self.index + 2]
+            introduces = self.line.mark and (
+                self.text.endswith(COLONS)
+                or any(line.indent > self.line.indent for line in below)
+            )
+            reasons = ("preamble", "closing_note", "thinking")
+            may_be_heading = introduces or reason in reasons
             if may_be_heading and is_heading(self.text, self.source):
                 self.section = _section(self.text, self.section, self.source.polarity)
                 self.is_title = True
-                self.sentence_indent = None
+                self.sentence_indent = inf
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
@@ -130,24 +159,17 @@ class LineReader:
     def _reason_by_words(self) -> str | None:
         """The reason of a line by its own words, after removing a label that all sentences have."""
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
-        fitting = (None, self.source.polarity)
-        label = LABEL.match(self.text)
-        if label and label.end() < len(self.text):  # else a heading
-            stated = polarity_of(label.group())
-            if self.has_polarity and stated not in fitting:
-                reason = "other_polarity"
-        if not self.is_labelled or reason not in (None, "preamble"):
+        label = _label_of(self.text)
+        if label is None or label.end() == len(self.text):  # a heading
             return reason
-        prefix = _PREFIX.match(self.text)
-        if prefix is None:
-            return reason
-        if polarity_of(prefix.group()) not in fitting:
-            return "other_polarity" if self.source.polarity else reason
-        rest = self.text[prefix.end() :]
-        if not rest:
-            return reason
-        self.text = rest
-        return why_no_sentence(rest, self.source, in_list=True)
+        polarity = self.source.polarity
+        stated = polarity_of(label.group()) if self.has_polarity else None
+        if polarity and stated not in (None, polarity):
+            return "other_polarity"
+        if self.is_labelled and reason in (None, "preamble"):
+            self.text = self.text[label.end() :]
+            return why_no_sentence(self.text, self.source, in_list=True)
+        return reason
 
     def _add(self, reason: str | None) -> None:
         """Add a line that is not a heading, with its reason or the outcome of the first rule."""
@@ -157,29 +179,11 @@ class LineReader:
         if outcome == JOINED:
             self.parts[-1][0].append(self.text)
             return
-        is_plain = not self.line.mark and outcome in (None, "outside_list")
-        self.is_title = self.is_title and self.line.mark != "number" and not is_plain
+        self.is_title = self.is_title and self.line.mark == "bullet"
         if outcome is None:
             self.has_sentence = True
             self.sentence_indent = self.line.indent
         self.parts.append(([self.text], outcome))
-
-    @property
-    def introduces(self) -> bool:
-        """Whether the line ends with a colon, or is a label above a deeper list."""
-        if self.text.endswith(COLONS):
-            return True
-        below = self.lines[self.index + 1 : self.index + 2]
-        is_above_deeper = any(line.indent > self.line.indent for line in below)
-        label = self.text.strip("*_ ")
-        return is_above_deeper and LABEL.fullmatch(f"{label}:") is not None
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether this is a bullet below a sentence that is a bullet itself."""
-        if self.line.mark != "bullet" or self.sentence_indent is None:
-            return False
-        return self.line.indent > max(self.list_indent, self.sentence_indent)
 
     @property
     def in_numbers(self) -> bool:
@@ -187,15 +191,9 @@ class LineReader:
         return bool(self.numbers) and self.line.mark == "bullet" and not self.is_title
 
     @property
-    def has_all_numbers(self) -> bool:
-        """Whether there are as many numbers as requested sentences."""
-        return len(self.numbers) >= (self.source.wanted or len(self.lines))
-
-    @property
-    def is_labelled_remark(self) -> bool:
-        """Whether the line without a label is about words or sentences."""
-        plain = without_emphasis(self.text, self.source)
-        return is_remark(without_label(plain, self.source), self.source)
+    def unlabelled(self) -> str:
+        """The line without a label."""
+        return without_label(without_emphasis(self.text, self.source), self.source)
 
     @property
     def is_in_brackets(self) -> bool:
@@ -213,10 +211,12 @@ class LineReader:
         if reason is not None:
             return reason == "refusal"
         last = texts[-1]  # all lines together would take quadratic time
-        is_complete = ENDED.search(last) or last.endswith((",", ";"))
-        return (
-            self.text[:1].islower() and not is_complete and not self.source.lacks(ENDED)
-        )
+        if ENDED.search(last):
+            # Indented below the first sentences of a text of several.
+            count = len(sentences_of(texts[0])) + len(texts)
+            return self.line.indent > 0 and count <= self.source.width
+        is_complete = last.endswith((",", ";")) or self.source.lacks(ENDED)
+        return self.text[:1].islower() and not is_complete
 
     @property
     def is_below_title(self) -> bool:
@@ -237,7 +237,9 @@ LINE_RULES = (
     ),
     LineRule(
         "1. A.\n2. B.\n- C.",
-        lambda at: at.in_numbers and at.has_all_numbers,
+        lambda at: (
+            at.in_numbers and len(at.numbers) >= (at.source.wanted or len(at.lines))
+        ),
         "sub_item",
     ),
     LineRule(
@@ -245,7 +247,14 @@ LINE_RULES = (
         lambda at: at.in_numbers and is_remark(at.text, at.source),
         "sub_item",
     ),
-    LineRule("- A.\n- B.\n  - C.", lambda at: at.is_nested, "sub_item"),
+    LineRule(
+        "- A.\n- B.\n  - C.",
+        lambda at: (
+            at.line.mark == "bullet"
+            and at.line.indent > max(at.list_indent, at.sentence_indent)
+        ),
+        "sub_item",
+    ),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
     LineRule(
@@ -254,7 +263,7 @@ LINE_RULES = (
     LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
     LineRule(
         "A.\nNew: same meaning.",
-        lambda at: at.has_sentence and at.is_labelled_remark,
+        lambda at: at.has_sentence and is_remark(at.unlabelled, at.source),
         "closing_note",
     ),
     LineRule("A.\n(B.)", lambda at: at.has_sentence and at.is_in_brackets, "remark"),
@@ -262,10 +271,15 @@ LINE_RULES = (
 )
 
 
-def _have_prefix(lines: list[str], source: SourceText) -> bool:
+def _label_of(text: str) -> re.Match[str] | None:
+    return _PREFIX.match(text) or LABEL.match(text)
+
+
+def _have_prefix(lines: list[Line], source: SourceText) -> bool:
     """Whether several lines are as long as sentences, and all of these begin with a label."""
     prefixes = set()
-    for text in map(tidy, lines):
+    for line in lines:
+        text = tidy(line.text)
         if not source.is_as_long_as(text) or why_no_sentence(
             text, source, in_list=True
         ):
@@ -288,17 +302,15 @@ def _section(
     name = heading.strip("#*_ :：")
     if side_of(name) == "side_field" and size_of(name) < 4:
         return "closing_note"
-    if section == "closing_note":
-        return None
-    return section
+    return None if section == "closing_note" else section
 
 
-def read_lines(text: str, source: SourceText) -> list[Item]:
+def read_lines(text: str, source: SourceText) -> Items:
     """The items of a list; of plain lines if no item of the list is a sentence."""
     lines = _lines(text, source)
     items = _read(lines, source)
     reasons = {item.reason for item in items}
-    if any(line.mark for line in lines) and reasons.isdisjoint((None, "refusal")):
+    if reasons.isdisjoint((None, "refusal")):
         unmarked = _read([Line(line.text) for line in lines], source)
         if any(item.reason is None for item in unmarked):
             return unmarked
@@ -307,14 +319,17 @@ def read_lines(text: str, source: SourceText) -> list[Item]:
 
 def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
-    if source.lacks("<") and "<" in text:
-        text = _TAG.sub("\n", _INLINE_TAG.sub("", text))
+    if source.lacks("<"):
+        text = _INLINE_TAG.sub("", text)
+        names = set(_CLOSING_TAG.findall(text))
+        text = _TAG.sub(lambda tag: _line_of_tag(tag, names), text)
     if source.lacks("\\"):
         text = text.replace("\\n", "\n")
+    text = _FIRST_FIELD.sub("", text)
     pieces = []
-    for line in _split_introductions(text, source).split("\n"):
-        if has_words(line):
-            pieces += _split_inline(line, source)
+    for raw in _split_introductions(text, source).split("\n"):
+        if has_words(raw):
+            pieces += _split_inline(raw, source)
     if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
         return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
 
@@ -322,19 +337,29 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     last = 0
     for piece in pieces:
         plain = piece.lstrip("> \t")
-        indent = len(piece.removesuffix(plain).expandtabs(4))
+        line = Line(plain, len(piece.removesuffix(plain).expandtabs(4)))
         mark = _MARK.match(piece)
-        ordinal = None
-        if mark and not mark["bullet"]:
-            ordinal = _ordinal(mark, last)
         if mark and mark["bullet"]:
-            lines.append(Line(piece[mark.end() :], indent, "bullet"))
-        elif mark and ordinal is not None:
+            line.mark = "bullet"
+        elif mark and (ordinal := _ordinal(mark, last)) is not None:
             last = ordinal or last
-            lines.append(Line(piece[mark.end() :], indent, "number"))
-        else:
-            lines.append(Line(plain, indent))
+            line.mark = "number"
+        if mark and line.mark:
+            line.text = piece[mark.end() :]
+        lines.append(line)
     return lines
+
+
+def _line_of_tag(tag: re.Match[str], closed: set[str]) -> str:
+    """A line break, with the name of a tag that is a label: `<antonym>`, `<note>`."""
+    name = tag[1] or ""
+    is_within = re.fullmatch(
+        r"[^\n>]<.*>[^<\n]", tag.string[tag.start() - 1 : tag.end() + 1]
+    )
+    if name and is_within and name not in closed and not PLAIN_TAG.match(name):
+        return tag[0]  # `Add <name> to the list`
+    label = f"{name}: "
+    return f"\n{label}" if polarity_of(label) or NOTE.match(label) else "\n"
 
 
 def _ordinal(mark: re.Match[str], last: int) -> int | None:
@@ -407,16 +432,16 @@ def _inline_ordinal(match: re.Match[str]) -> int:
     return ord(match["circled"]) - ord("①") + 1
 
 
-def _read(lines: list[Line], source: SourceText) -> list[Item]:
+def _read(lines: list[Line], source: SourceText) -> Items:
     """The items of all lines."""
     pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
-        pieces = _without_titles(pieces, source)
+        pieces = _without_titles(restore(pieces, source), source)
+        pieces = join_sentences(pieces, source)
         reasons = [piece.reason for piece in pieces]
         if reasons.count(None) == 1:
             index = reasons.index(None)
-            paragraph = pieces[index].text
-            pieces[index : index + 1] = split_paragraph(paragraph, source)
+            pieces[index : index + 1] = split_paragraph(pieces[index].text, source)
 
     items = []
     for piece in pieces:
@@ -425,7 +450,7 @@ def _read(lines: list[Line], source: SourceText) -> list[Item]:
     return items
 
 
-def _without_titles(pieces: list[Item], source: SourceText) -> list[Item]:
+def _without_titles(pieces: Items, source: SourceText) -> Items:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
     texts = [piece.text for piece in pieces if piece.reason is None]
     long = [text for text in texts if source.is_as_long_as(text)]

@@ -9,212 +9,237 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from llm_labeler.parsing.source_text import STOP, SourceText, has_words, size_of
+from llm_labeler.parsing.source_text import (
+    STOP,
+    SourceText,
+    has_words,
+    joined,
+    size_of,
+    words,
+)
 from llm_labeler.records import Polarity
 
 COLONS = (":", "：")
 _MAX_HEADING_WORDS = 12
-
-
-def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile(f"(?:{'|'.join(alternatives)})", re.IGNORECASE)
-
-
-_SURE = (
-    "(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem"
-    "|(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?"
-    "|好的|当然(?:可以)?|没问题|可以"
-    "|もちろん(?:です)?|はい|承知しました"
-    "|natürlich|gerne?|klar"
-    "|¡?claro|por supuesto"
-    "|bien sûr|certainement|d['’]accord)"
+_QUOTE = re.compile('["“”「」]')
+# Simplified characters of the patterns, each with its traditional one.
+_CHINESE = (
+    "当當没沒问問题題这這里裡据據为為对對于於义義词詞写寫换換达達输輸结結给給户戶个個"
+    "书書语語简簡洁潔条條选選项項话話说說释釋备備译譯请請诉訴无無会會办辦学學满滿协協"
+    "帮幫处處讨討论論遗遺内內让讓应應该該编編号號类類"
 )
+_BOTH_SCRIPTS = {ord(pair[0]): f"[{pair}]" for pair in re.findall("..", _CHINESE)}
+
+
+def _any(alternatives: str) -> re.Pattern[str]:
+    pattern = f"(?:{joined(alternatives)})"
+    return re.compile(pattern.translate(_BOTH_SCRIPTS), re.IGNORECASE)
+
+
+_SURE = joined(r"""
+    (?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|yes|understood|no problem
+    |(?:i['’]d be |i['’]?m )?(?:happy|glad) to(?: help)?
+    |好的|当然(?:可以)?|没问题|可以
+    |もちろん(?:です)?|はい|承知しました
+    |natürlich|gerne?|klar
+    |¡?claro|por supuesto
+    |bien sûr|certainement|d['’]accord)
+""")
 # The first word of an introduction that ends in a colon.
-_OPENER = (
-    r"(?:here\b|below|another way|one (?:way|option)|to rephrase|i(?:['’]d| would)\b"
-    r"|the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the|your)|some"
-    r"|sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)"
-    r"|(?:two|three|four|five|\d{1,3})\b"
-    r"|以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能"
-    r"|hier|folgende|aquí|voici"
-    r"|次の)"
-)
+_OPENER = joined(r"""
+    (?:here\b|below|another way|one (?:way|option)|to rephrase|i(?:['’]d| would)\b
+    |the |these |this is|as requested|based on|following|i['’](?:ve|ll)|i have|for (?:the|your)|some
+    |sentences?\b|synonym|antonym|possible|generated|my|your|an?\b|\*\*(?:the|here)
+    |(?:two|three|four|five|\d{1,3})\b
+    |以下|下面|这里|这是|根据|您好|你好|我|为|对于|同义|反义|生成|可能
+    |hier|folgende|aquí|voici
+    |次の)
+""")
 # "Here are three paraphrases:", "Sure!", "Yes, of course!"
-LEAD = _any(
-    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}(?P<intro>{_OPENER}[^:：\n]{{0,400}}[:：](?!=))",
-    rf"{_SURE}\b(?:[,，]\s?{_SURE}\b){{0,2}}(?:$|[!.。！]\s*)",
-)
+LEAD = _any(rf"""
+    (?:{_SURE}\b[!.,;。，！~😊]*\s*){{0,3}}(?P<intro>{_OPENER}[^:：\n]{{0,400}}[:：](?!=))
+    |{_SURE}\b(?:[,，]\s?{_SURE}\b){{0,2}}(?:$|[!.。！]\s*)
+""")
 # "1.", "2)"
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # Words of an introduction: "two ways to say it", "the opposite"
-ABOUT = _any(
-    r"(?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat",
-    r"here (?:you|they)|way to (?:say|put|express)|^one option|here['’]s (?:one|another)",
-    r"句|义词|改写|如下|以下|意思",
-    r"文です|言い換え|次の",
-    r"s[äa]tze?\b|umformulier|gegenteil",
-    r"oraci[oó]n|frases?\b|[oóô]nim[oa]",
-)
+ABOUT = _any(r"""
+    (?:sentence|version|variation|alternative)s?\b|nym|phras|rewrit|reword|meaning|opposite|negat
+    |here (?:you|they)|way to (?:say|put|express)|^one option|here['’]s (?:one|another)
+    |句|义词|改写|如下|以下|意思
+    |文です|言い換え|次の
+    |s[äa]tze?\b|umformulier|gegenteil
+    |oraci[oó]n|frases?\b|[oóô]nim[oa]
+""")
 # Words of a remark; ignored if the text to rewrite has them: "this version keeps the same meaning"
-META = _any(
-    r"\b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey(?:s|ed|ing)?\b"
-    r"|emphasi[sz])",
-    r"\bpreserv(?:e[sd]?|ing) (?:the|its|all|both)\b|\bsentence",
-    r"\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)",
-    r"\b(?:passive|active) voice",
-    r"\b(?:this|these|both|each) (?:version|option|variation|phrase|word|verb|one)\b",
-    r"句子|同义|反义|原句|原文|意思|替换|改写|表达|否定",
-    r"同義|対義|表現|言い換え",
-    r"\b(?:bedeutung|gegenteil|significado)",
-)
+META = _any(r"""
+    \b(?:synonym|antonym|paraphras|rephras|reword|rewrit|negat(?:es|ion|ed)|replac|substitut|convey(?:s|ed|ing)?\b
+    |emphasi[sz])
+    |\bpreserv(?:e[sd]?|ing) (?:the|its|all|both)\b|\bsentence
+    |\b(?:same|original|opposite|similar|core) (?:meaning|idea|sense)
+    |\b(?:passive|active) voice
+    |\b(?:this|these|both|each) (?:version|option|variation|phrase|word|verb|one)\b
+    |句子|同义|反义|原句|原文|意思|替换|改写|表达|否定
+    |同義|対義|表現|言い換え
+    |\b(?:bedeutung|gegenteil|significado)
+""")
 # A label without content: "Output:", "Final answer:"
-HEAD = _any(
-    r"(?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model|results?"
-    r"|输出(?:句子)?|回答|答案?|结果|助手"
-    r"|出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*"
-)
+HEAD = _any(r"""
+    (?:the )?(?:final )?(?:outputs?(?: sentences?)?|responses?|answers?|assistant|ai|chatgpt|bot|model|results?
+    |输出(?:句子)?|回答|答案?|结果|助手
+    |出力|ausgabe|antwort|salida|respuesta|réponse) ?[:：][*_]*\s*
+""")
 _TEXT_COLON = r"(?: (?:sentence|text|statement|phrase|version|one))? ?[*_]{0,2}[:：]"
 # A repetition of the question: "Original sentence:", "User:"
-ECHO = _any(
-    rf"(?:the )?(?:original|source|given|provided|initial)(?: input)?{_TEXT_COLON}",
-    rf"(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_TEXT_COLON}",
-    r"(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令"
-    r"|元の文|入力文?|eingabe|entrada|originalsatz|ausgangssatz) ?[:：]",
-    r"you are a (?:highly smart|helpful assistant)",
-    r"你是一个(?:非常|高度)?(?:聪明|智能)",
-)
-_KIND = (
-    r"(?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)"
-    r"|negat(?:ed|ion|ive)|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative"
-    r"|generated|new|output|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))"
-)
-_STYLE = (
-    r"(?:(?:more|slightly|very|less|an?|using|in|with) )*"
-    r"(?:(?:in)?formal|casual|neutral|polite|(?:in)?direct|simpl|short|long|concise|literal|figurative|poetic"
-    r"|active|passive|emphatic|question|academic|professional|friendly|first|second|third|fourth|fifth"
-    r"|书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)"
-    r"\w*(?: [\w-]+){0,2}"
-)
+ECHO = _any(rf"""
+    (?:the )?(?:original|source|given|provided|initial)(?: input)?{_TEXT_COLON}
+    |(?:new |next )?(?:input|user|human|question|instructions?|task|prompt|query|q){_TEXT_COLON}
+    |(?:原始?(?:句子?|文)|给定句子?|输入(?:句子|文本)?|用户|问题?|指令
+    |元の文|入力文?|eingabe|entrada|originalsatz|ausgangssatz) ?[:：]
+    |you are a (?:highly smart|helpful assistant)
+    |你是一个(?:非常|高度)?(?:聪明|智能)
+""")
+_KIND = joined(r"""
+    (?:synonym(?:ous|s)?|antonym(?:ous|s)?|paraphrased?|rephras(?:ed|ing)|rewrit(?:ten|e)
+    |negat(?:ed|ion|ive)|positive|opposite|contrary|similar|(?:same|opposite)[- ]meaning|alternative
+    |generated|new|output|sentence|version|variation|variant|option|statement|text|result|a(?=[:：]))
+""")
+_STYLE = joined(r"""
+    (?:(?:more|slightly|very|less|an?|using|in|with) )*
+    (?:(?:in)?formal|casual|neutral|polite|(?:in)?direct|simpl|short|long|concise|literal|figurative|poetic
+    |active|passive|emphatic|question|academic|professional|friendly|first|second|third|fourth|fifth
+    |书面|口语|正式|简洁|丁寧|satz|gegenteil|oraci|frase|sin[óo]nim|ant[óo]nim|phrase|variante|opci)
+    \w*(?: [\w-]+){0,2}
+""")
 _NUMBERED = r"(?:#|no\.? ?)?(?:\d{1,3}|[A-J]\b|[一二三四五六七八九十])?"
 # The kind, number or style in front of a sentence: "Paraphrase 1:", "More formal:", "第一个同义句："
-LABEL = _any(
-    rf"(?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文"
-    r"|(?:第[一二三四五六七八九十\d]{1,3}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?"
-    r"(?:句子?|版本|表达|选项|词)(?:话|子)?)"
-    rf" ?{_NUMBERED}[*_]{{0,2}} ?(?:\([^()\n]{{1,40}}\) ?)?"
-    r"(?:[:：][*_]{0,2}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*"
-)
+LABEL = _any(rf"""
+    (?:(?:the |an? )?(?:{_KIND}[ -]?){{1,4}}(?: of [\w ]{{1,30}})?|{_STYLE}|反対|同義|言い換え|文
+    |(?:동의|유의|반의|반대|같은 의미의?)어?(?: ?문장)?|ประโยค[^:\n]{{0,40}}|(?:câu )?(?:đồng|trái) nghĩa
+    |(?:синоним|антоним|συνώνυμ|αντώνυμ|مرادف|معاكس|عكس|समानार्थी|विलोम)\w*(?: वाक्य)?
+    |(?:第[一二三四五六七八九十\d]{{1,3}}(?:个|条)?)?(?:同义|近义|反义|相反|否定|改写|新)?的?
+    (?:句子?|版本|表达|选项|词)(?:话|子)?)
+    [ ]?{_NUMBERED}[*_]{{0,2}} ?(?:\([^()\n]{{1,40}}\) ?)?
+    (?:[:：][*_]{{0,2}}(?!\d)|(?<=[\d])(?:[.)]| [-–—])(?=\s))\s*
+""")
 # "**Formal:** ", "**Formal** - "
 BOLD_LABEL = re.compile(
     r"\*\*[^*:：\n]{1,60}(?:[:：]\s*\*\*|\*\*\s*(?:[:：]|[-–—](?=\s)))\s*"
 )
 # The label of a remark: "Note:", "Explanation 2:"
-NOTE = _any(
-    r"(?:please )?(?:key |brief )?(?:note|explanation|explication|justification|why|disclaimer|remark|comment"
-    r"|reason(?:ing)?|rationale|translation|changes?(?: made)?|difference|technique|approach|tone|context"
-    r"|analysis|confidence|score)s?(?: \d{1,2})?[*_ ]{0,3}[:：]",
-    r"(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音"
-    r"|説明|補足|解説|注釈"
-    r"|hinweis|erklärung|begründung|anmerkung"
-    r"|notas?|explicaci[oó]n|explicação|justificaci[oó]n|spiegazione|remarque"
-    r"|объяснение|пояснение|설명|참고)s? ?[:：]",
-)
+NOTE = _any(r"""
+    (?:please )?(?:key |brief )?(?:note|explanation|explication|justification|why|disclaimer|remark|comment
+    |reason(?:ing)?|rationale|translation|changes?(?: made)?|difference|technique|approach|tone|context
+    |analysis|confidence|score)s?(?: \d{1,2})?[*_ ]{0,3}[:：]
+    |(?:注意?|说明|解释|备注|理由|原因|分析|翻译|拼音
+    |説明|補足|解説|注釈
+    |hinweis|erklärung|begründung|anmerkung
+    |notas?|explicaci[oó]n|explicação|justificaci[oó]n|spiegazione|remarque
+    |объяснение|пояснение|설명|참고)s? ?[:：]
+""")
 # The end of an answer: "Let me know if …", "I hope this helps"
-CLOSING = _any(
-    r"(?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank",
-    r"would you|keep in mind|(?:i )?hope (?:this|these|that|you)",
-    r"if (?:that|you (?:need|have|would|want|['’]d|require))|is there anything",
-    r"(?:all |each |both )?(?:of )?(?:the )?(?:these|this|each|both|here|in this) (?:\w+ )?"
-    r"(?:sentence|paraphrase|antonym|synonym|version|option)s?\b",
-    r"do you (?:want|need)|shall i|it['’]s (?:worth|important)|overall,|enjoy\b|good luck",
-    r"happy to help|you['’]re welcome|end of",
-    r"希望(?:这|以上|对|能)|如果(?:您|你)|如有|如需|请注意|这些|以上(?:是|句子)|请告诉我|请问",
-    r"お役に立て|何か|必要",
-    r"ich hoffe|lass mich|wenn du|falls sie",
-    r"¡?espero|si necesitas|n['’]hésitez|j['’]espère",
-)
-_CANNOT = (
-    r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able|unable)"
-    r"|i (?:don['’]t|do not) (?:feel|have|understand)"
-    r"|无法|不能|不会|没办法|没有学会|不太?明白)"
-)
-_TASK = (
-    r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
-    r"|request|sentence|content"
-    r"|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
-)
+CLOSING = _any(r"""
+    (?:please )?note (?:that|,)|please (?:let me know|keep in mind)|let me know|feel free|thank
+    |would you|keep in mind|(?:i )?hope (?:this|these|that|you)
+    |if (?:that|you (?:need|have|would|want|['’]d|require))|is there anything
+    |(?:all |each |both )?(?:of )?(?:the )?(?:these|this|each|both|here|in this) (?:\w+ )?
+    (?:sentence|paraphrase|antonym|synonym|version|option)s?\b
+    |do you (?:want|need)|shall i|it['’]s (?:worth|important)|overall,|enjoy\b|good luck
+    |happy to help|you['’]re welcome|end of
+    |希望(?:这|以上|对|能)|如果(?:您|你)|如有|如需|请注意|这些|以上(?:是|句子)|请告诉我|请问
+    |お役に立て|何か|必要
+    |ich hoffe|lass mich|wenn du|falls sie
+    |¡?espero|si necesitas|n['’]hésitez|j['’]espère
+""")
+_CANNOT = joined(r"""
+    (?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able|unable)
+    |i (?:don['’]t|do not) (?:feel|have|understand)
+    |无法|不能|不会|没办法|没有学会|不太?明白)
+""")
+_TASK = joined(r"""
+    (?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras
+    |request|sentence|content
+    |生成|提供|给到|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)
+""")
 # Refusals in other languages than English and Chinese: an apology or "as an AI", and in the same line
 # "I can't" and words of the task.
-_OTHER_SORRY = (
-    r"(?:es )?tut mir leid|leider|entschuldig"
-    r"|désolée?|je suis (?:vraiment )?désolée?|malheureusement"
-    r"|¡?lo siento|lamentablemente|lamento"
-    r"|mi dispiace|purtroppo"
-    r"|desculpe|sinto muito|infelizmente"
-    r"|het spijt me|helaas"
-    r"|извини|простите|к сожалению"
-    r"|عذر|آسف|أعتذر|للأسف"
-    r"|申し訳|すみません|죄송|미안"
-    r"|przykro mi|przepraszam|niestety"
-    r"|üzgünüm|maalesef"
-    r"|क्षमा|माफ|मुझे खेद"
-    r"|xin lỗi|rất tiếc|maaf"
-    r"|als (?:eine? )?(?:ki\b(?!-)|(?:ki-)?sprachmodell|ki-assistent)"
-    r"|en tant qu['’](?:ia\b|intelligence|assistant|un modèle)"
-    r"|como (?:una? |um )?(?:modelo de|ia\b|inteligenc|inteligênc|asistente|assistente)"
-    r"|come (?:una? )?(?:ia\b|modello|intelligenza|assistente)"
-    r"|как (?:ии\b|языковая модель|искусственн)"
-    r"|كنموذج|بصفتي نموذج"
-    r"|ai(?:言語モデル)?として|ai ?(?:언어 ?모델)?로서"
-    r"|jako (?:model|ai\b|sztuczna)"
-)
-_OTHER_CANNOT = (
-    r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)"
-    r"|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)"
-    r"|ne peux|ne puis|no puedo|non posso|não posso"
-    r"|не могу|لا (?:أستطيع|يمكنني)|nie mogę"
-    r"|[ae]m[ae]m\b|[ae]m[ıi]yorum"
-    r"|(?:でき|られ|応え|伝え|添え)ません(?!か)|かねま"
-    r"|수 ?없(?!나|을까)"
-    r"|नहीं[^\n]{0,9} सक|सक[^\n]{0,9} नहीं"
-    r"|tôi không thể|saya tidak (?:dapat|bisa)"
-)
-_OTHER_TASK = (
-    r"helf|hilf|anfrage|antwort|formulier|erstell|ratschl"
-    r"|aide|demande|répon|fourni|formul|conse"
-    r"|ayud|ajud|aiut|solicit|richiest|pedido|respon|rispon|proporcion|forne|consigl"
-    r"|help|verzoek"
-    r"|помо|запрос|ответ|предостав"
-    r"|مساعد|أساعد|طلب|إجاب|تقديم"
-    r"|手伝|応え|答え|リクエスト|要求"
-    r"|도와|도움|요청|답변"
-    r"|pom[oó]|prośb|odpowied"
-    r"|yardım|iste[kğ]|yanıt"
-    r"|सहायता|मदद|अनुरोध|उत्तर"
-    r"|hỗ trợ|giúp|yêu cầu"
-    r"|membantu|permintaan"
-)
+_OTHER_SORRY = joined(r"""
+    (?:es )?tut mir leid|leider|entschuldig
+    |désolée?|je suis (?:vraiment )?désolée?|malheureusement
+    |¡?lo siento|lamentablemente|lamento
+    |mi dispiace|purtroppo
+    |desculpe|sinto muito|infelizmente
+    |het spijt me|helaas
+    |извини|простите|к сожалению
+    |عذر|آسف|أعتذر|للأسف
+    |申し訳|すみません|죄송|미안
+    |przykro mi|przepraszam|niestety
+    |üzgünüm|maalesef
+    |क्षमा|माफ|मुझे खेद
+    |xin lỗi|rất tiếc|maaf
+    |als (?:eine? )?(?:ki\b(?!-)|(?:ki-)?sprachmodell|ki-assistent)
+    |en tant qu['’](?:ia\b|intelligence|assistant|un modèle)
+    |como (?:una? |um )?(?:modelo de|ia\b|inteligenc|inteligênc|asistente|assistente)
+    |come (?:una? )?(?:ia\b|modello|intelligenza|assistente)
+    |как (?:ии\b|языковая модель|искусственн)
+    |كنموذج|بصفتي نموذج
+    |ai(?:言語モデル)?として|ai ?(?:언어 ?모델)?로서
+    |jako (?:model|ai\b|sztuczna)
+""")
+_OTHER_CANNOT = joined(r"""
+    (?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)
+    |(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)
+    |ne peux|ne puis|ne suis pas en mesure|no puedo|non posso|não posso
+    |не могу|لا (?:أستطيع|يمكنني)|nie mogę
+    |[ae]m[ae]m\b|[ae]m[ıi]yorum
+    |(?:でき|られ|応え|伝え|添え)ません(?!か)|かねま
+    |수 ?없(?!나|을까)
+    |नहीं[^\n]{0,9} सक|सक[^\n]{0,9} नहीं
+    |tôi không thể|saya tidak (?:dapat|bisa)
+""")
+_OTHER_TASK = joined(r"""
+    helf|hilf|anfrage|antwort|formulier|erstell|ratschl
+    |aide|demande|répon|fourni|formul|conse
+    |ayud|ajud|aiut|solicit|richiest|pedido|respon|rispon|proporcion|forne|consigl
+    |help|verzoek
+    |помо|запрос|ответ|предостав
+    |مساعد|أساعد|طلب|إجاب|تقديم
+    |手伝|応え|答え|リクエスト|要求
+    |도와|도움|요청|답변
+    |pom[oó]|prośb|odpowied
+    |yardım|iste[kğ]|yanıt
+    |सहायता|मदद|अनुरोध|उत्तर
+    |hỗ trợ|giúp|yêu cầu
+    |membantu|permintaan
+""")
 # "I'm sorry, but I can't help with that request", "As an AI …", "Please provide the sentence"
-REFUSAL = _any(
-    rf"(?={_OTHER_SORRY})(?=[^\n]{{0,200}}(?:{_OTHER_CANNOT}))(?=[^\n]{{0,200}}(?:{_OTHER_TASK}))",
-    r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately"
-    rf"|很?抱歉|对不起|很遗憾)[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}"
-    r"|as an ai|作为|the (?:input|given|text you)|your (?:request|input))",
-    rf"我?{_CANNOT}[^\n]{{0,30}}?{_TASK}[^\n]{{0,60}}?"
-    r"(?:nym|sentence|request|content|with (?:that|this)|句|请求|内容|要求)",
-    r"(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b",
-    r"作为(?:一个|一名)?(?:ai|人工智能)",
-    r"(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify|clarify)"
-    r"[^\n]{0,40}(?:sentence|input|mean|text (?:you|to))",
-    r"请(?:您)?提供",
-    r"(?:it (?:seems|looks)|there is no|you haven['’]t)[^\n]{0,60}(?:input|sentence)",
-)
+REFUSAL = _any(rf"""
+    (?={_OTHER_SORRY})(?=[^\n]{{0,200}}(?:{_OTHER_CANNOT}))(?=[^\n]{{0,200}}(?:{_OTHER_TASK}))
+    |(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately
+    |很?抱歉|对不起|很遗憾)[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}
+    |as an ai|作为|the (?:input|given|text you)|your (?:request|input))
+    |(?:[您你]好[,，！!] ?)?(?:这个问题)?我?(?:暂时|目前)?{_CANNOT}[^\n]{{0,30}}?{_TASK}[^\n]{{0,60}}?
+    (?:nym|sentence|request|content|with (?:that|this)|句|请求|内容|要求|话题)
+    |(?:this|your) (?:content|request|prompt|input|text|sentence)\b[^\n]{{0,60}}(?:violat|flagged)[^\n]{{0,40}}polic
+    |(?:as|i(?:['’]m| am)(?: just)?) an? (?:\w+ )?(?:ai|artificial|language model)\b
+    |作为(?:一个|一名)?(?:ai|人工智能)
+    |(?:please|(?:could|can|would) you(?: please)?) (?:provide|give|share|specify|clarify)
+    [^\n]{{0,40}}(?:sentence|input|mean|text (?:you|to))
+    |请(?:您)?提供
+    |(?:it (?:seems|looks)|it(?: is|['’]s) (?:not |im)possible to|there is no|you haven['’]t)[^\n]{{0,60}}
+    (?:input|sentence)
+""")
 # In place of a sentence: "N/A", "None", "No further paraphrases"; not "No other man plays"
-NOTHING = _any(
-    r"[\W_]*+(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无"
-    r"|no (?:further|more|other)s?(?:[\w\s-]{0,30}(?:nym|phras|sentence|version|variation|rewrit|reword)[\w\s-]{0,40}"
-    r"| (?:\w+ )?(?:alternative|option|answer|way)s?)?)?[\W_]*+"
-)
+NOTHING = _any(r"""
+    [\W_]*+(?:n/?a|none|null|nil|tbd|same as (?:above|before)|无
+    |no (?:further|more|other)s?(?:[\w\s-]{0,30}(?:nym|phras|sentence|version|variation|rewrit|reword)[\w\s-]{0,40}
+    | (?:\w+ )?(?:alternative|option|answer|way)s?)?)?[\W_]*+
+""")
+# A value of the schema that a small model repeats: "sentence 1", "[Insert sentence here]"
+PLACEHOLDER = _any(r"""
+    [\W_]*+(?:(?:insert |your )(?:\w+ ){0,2}(?:sentence|paraphrase)(?: here)?
+    |(?:\w+ )?(?:sentence|paraphrase|antonym|synonym|句子?) ?\d{1,2})[\W_]*+
+""")
 # "Wait, …", but not "Wait for the bus"
 _WAIT = (
     r"(?:wait\b(?! (?:for|un?till?|at|in|on|by|to|with|here|there|outside|your)\b)"
@@ -222,54 +247,60 @@ _WAIT = (
 )
 _MAKE = r"(?:write|produce|generate|create|make|output|give|use|say|find|provide|replace|negate|express)\b"
 # Reasoning in front of the answer: "Okay, I need to write …", "Let's see"
-THINKS = _any(
-    r"(?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*"
-    r"(?:let me (?!know)|let['’]s (?:see|think|try)"
-    rf"|(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}"
-    r"|the user (?:wants|asks|says)"
-    rf"|to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)"
-    r"|(?:draft|thinking|step) ?(?:\d+ ?)?[:：])",
-    rf"(?:hmm+|okay, so)\b|{_WAIT}",
-    r"嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我",
-)
+THINKS = _any(rf"""
+    (?:(?:okay|ok|hmm+|well|so|now|first|then|next|but|wait|maybe|actually)[,.…!]* )*
+    (?:let me (?!know)|let['’]s (?:see|think|try)
+    |(?:i|we) (?:need|have|should|must|want|could|can|will) (?:to )?{_MAKE}
+    |the user (?:wants|asks|says)
+    |to {_MAKE} (?:\w+ ){{0,4}}(?:sentence|nym|opposite|version|meaning|it\b)
+    |(?:draft|thinking|step) ?(?:\d+ ?)?[:：])
+    |(?:hmm+|okay, so)\b|{_WAIT}
+    |嗯|用户(?:想|要|希望|让)|我(?:需要|应该)|让我
+""")
 # "Oops,", "Wait, scratch that"
-CORRECTS = _any(
-    r"(?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*"
-    rf"(?:oops|{_WAIT}|scratch that|correction\b|let me (?:correct|fix|redo))",
-    r"等等|不对|更正",
-)
+CORRECTS = _any(rf"""
+    (?:(?:hmm+|oh|oops|no|sorry|well|actually),? )*
+    (?:oops|{_WAIT}|scratch that|correction\b|let me (?:correct|fix|redo)
+    |(?:my )?apologies\b|i apologi[sz]e|(?:i['’]m )?sorry,? (?:those|these|that|for|about)\b|i mis\w+)
+    |等等|不对|更正
+""")
 # The keys of JSON, for the question,
-ECHO_NAME = _any(
-    r"(?:the )?(?:original|input|source|given|prompt|question|query|instruction|premise|user"
-    r"|原|输入|问|入力|entrada)"
-)
+ECHO_NAME = _any(r"""
+    (?:the )?(?:original|input|source|given|prompt|question|query|instruction|premise|user
+    |原|输入|问|入力|entrada)
+""")
 # for remarks and numbers ("change" and "sentence_id", but not "changed_sentence"),
-SIDE_NAME = _any(
-    r"(?:(?:detailed|brief|short) )?(?:explanation|explain|note|reason(?:ing)?|rationale|why|id|index|number|no|nr"
-    r"|label|type|kind|lang(?:uage)?|polarity|score|similarity|confidence|rank(?:ing)?|difference|change|comment"
-    r"|remark|title|status|error|message|detail|description|code|model|role|task|though?t|thinking|analysis"
-    r"|technique|method|strategy|style|tone|category|categories|meta(?:data)?|count|total|date|key|usage|context"
-    r"|translation|pinyin)s?(?![^\W\d])",
-    r"[\w ]* (?:id|index|number|type|kind|score|rank|count|length)\Z",
-    r"#|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b",
-)
+SIDE_NAME = _any(r"""
+    (?:(?:detailed|brief|short) )?(?:explanation|explain|note|reason(?:ing)?|rationale|why|id|index|number|no|nr
+    |draft|label|type|kind|lang(?:uage)?|polarity|score|similarity|confidence|rank(?:ing)?|difference|change|comment
+    |remark|title|status|error|message|detail|description|code|model|role|task|though?t|thinking|analysis
+    |technique|method|strategy|style|tone|category|categories|meta(?:data)?|count|total|date|key|usage|context
+    |translation|pinyin)s?(?![^\W\d])
+    |[\w ]* (?:id|index|number|type|kind|score|rank|count|length)\Z
+    |#|解释|说明|编号|序号|备注|类型|理由|分析|説明|erklärung|hinweis|nota\b
+""")
 # for a sentence,
-SENTENCE_NAME = _any(
-    r"sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version",
-    r"variation|variant|alternative|option|opposite|negat|positive|candidate|statement",
-    r"句|义|文本|输出|结果|内容|改写|答案",
-    r"satz|frase",
-)
+SENTENCE_NAME = _any(r"""
+    sentence|text|output|nym|phras|rewrit|reword|result|answer|response|content|generat|value|version
+    |variation|variant|alternative|option|opposite|negat|positive|candidate|statement
+    |句|义|文本|输出|结果|内容|改写|答案
+    |satz|frase
+""")
 # and for the polarities, also in headings.
-POSITIVE = _any(
-    r"s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam",
-    r"paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent|\bpositives?\b|umformulier",
-    r"同义|近义|意思相同|同義|同じ意味|言い換え",
-)
-NEGATIVE = _any(
-    r"ant[oóôò]n[iy]e?m|антоним|противополож|отрица|반대|반의|عكس|مضاد|विलोम|विपरीत|zıt ?anlam",
-    r"tegen(?:gesteld|deel)|gegens[äa]tz|przeciw|opposé|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict",
-    r"gegenteil|反义|相反|否定|反対|対義",
+POSITIVE = _any(r"""
+    s[iy]n[oóôò]n[iy]e?m|синоним|перефраз|동의|유의어|같은 의미|مرادف|समानार्थ|पर्याय|eş ?anlam
+    |paraphr|rephras|reword|\bsame\b|same[- _]?meaning|similar|equivalent|\bpositives?\b|umformulier
+    |同义|近义|意思相同|同じ意味|言い換え
+    |συνώνυμ|נרדפ|مترادف|เหมือน|พ้อง|đồng nghĩa|т(?:ем|о|ого) же значени
+""")
+NEGATIVE = _any(r"""
+    ant[oóôò]n[iy]e?m|антоним|противополож|отрица|반대|반의|عكس|مضاد|विलोम|विपरीत|zıt ?anlam
+    |tegen(?:gesteld|deel)|gegens[äa]tz|przeciw|opposé|opposite|negat(?:ion|ed|ive)|contrar(?:y|i)|contradict
+    |gegenteil|different[- _]?meaning|反义|相反|否定|反対|対義|意思不同
+    |αντώνυμ|αντίθετ|הפוכ|متضاد|ตรงข้าม|ตรงกันข้าม|trái nghĩa
+""")
+_NOT = re.compile(
+    r"(?:not|non|nicht|un|dis|不|非|不是)[\W_]*(?:the )?\Z", re.IGNORECASE
 )
 
 
@@ -287,7 +318,7 @@ def why_no_sentence(
     if source.begins(NOTE, bare):
         return "closing_note"
     if in_list:
-        return None
+        return "preamble" if PLACEHOLDER.fullmatch(piece) else None
     if source.begins(THINKS, bare):
         return "thinking"
     if source.begins(CLOSING, bare) and not source.resembles(piece):
@@ -326,15 +357,13 @@ def lead_end(piece: str, source: SourceText) -> int:
     if intro is None:
         return lead.end()
     stop = STOP.search(intro)
-    if stop and _may_be_rewrite(intro[: stop.end()], source):
-        return 0  # `The man plays. (Synonym used: plays)`
+    if stop:
+        sentence = intro[: stop.end()]
+        begins = sentence.lower().startswith(("here", "below", "i"))
+        may_rewrite = source.resembles(sentence) or source.is_as_long_as(sentence)
+        if may_rewrite and not begins and not ABOUT.search(sentence):
+            return 0  # `The man plays. (Synonym used: plays)`
     return lead.end() if ABOUT.search(lead.group()) else 0
-
-
-def _may_be_rewrite(sentence: str, source: SourceText) -> bool:
-    if ABOUT.search(sentence) or sentence.lower().startswith(("here", "below", "i")):
-        return False
-    return source.resembles(sentence) or source.is_as_long_as(sentence)
 
 
 def side_of(name: str) -> Literal["echo", "side_field", "sentence"] | None:
@@ -349,11 +378,23 @@ def side_of(name: str) -> Literal["echo", "side_field", "sentence"] | None:
 
 def polarity_of(name: str) -> Polarity | None:
     """The polarity that a name or heading states; None for neither or both."""
-    is_positive = POSITIVE.search(name[:200]) is not None
-    is_negative = NEGATIVE.search(name[:200]) is not None
-    if is_positive == is_negative:
+    name = name[:200]
+    positive = POSITIVE.search(name)
+    negative = NEGATIVE.search(name)
+    stated = positive or negative
+    if stated is None or (positive and negative):
         return None
-    return "positive" if is_positive else "negative"
+    is_negated = _NOT.search(name, 0, stated.start()) is not None
+    return "negative" if is_negated == (stated is positive) else "positive"
+
+
+def may_be_sentence(piece: str, source: SourceText) -> bool:
+    """Whether a piece only begins like a remark: it has a word of the text, and none about sentences."""
+    is_about_task = _QUOTE.search(piece) or ABOUT.search(piece) or META.search(piece)
+    if is_about_task or not (THINKS.match(piece) or CLOSING.match(piece)):
+        return False
+    common = source.words.intersection(words(piece))
+    return any(len(word) > 3 or not word.isascii() for word in common)
 
 
 def is_remark(piece: str, source: SourceText) -> bool:

@@ -7,11 +7,13 @@ import re
 from itertools import islice, pairwise
 
 from llm_labeler.parsing.phrases import (
+    ABOUT,
     BOLD_LABEL,
     COLONS,
     LABEL,
     NOTE,
     is_remark,
+    may_be_sentence,
     why_no_sentence,
 )
 from llm_labeler.parsing.source_text import (
@@ -20,10 +22,13 @@ from llm_labeler.parsing.source_text import (
     SourceText,
     has_words,
     is_translation,
+    joined,
+    sentences_of,
     size_of,
     tidy,
 )
-from llm_labeler.records import Item
+from llm_labeler.records import Item, Items
+from pairkit.base.system.machine import batched
 
 _CODE = re.compile(r"(?:[A-Za-z_$][\w.$ ]{0,40}:?= ?|[A-Za-z_.]{2,30}\()(?=[\"'`])")
 _LINK = re.compile(
@@ -32,9 +37,11 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    r"\"(?P<a>[^\"\n]{2,2000})\"|“(?P<b>[^“”\n]{2,2000})[”“]|„(?P<c>[^“”„\n]{2,2000})[“”]"
-    r"|「(?P<d>[^「」\n]{2,2000})」"
-    r"|«(?P<e>[^«»\n]{2,2000})»|\*\*(?P<f>[^*\n]{2,2000}(?<![:：]))\*\*"
+    joined(r"""
+    "(?P<a>[^"\n]{2,2000})"|“(?P<b>[^“”\n]{2,2000})[”“]|„(?P<c>[^“”„\n]{2,2000})[“”]
+    |「(?P<d>[^「」\n]{2,2000})」
+    |«(?P<e>[^«»\n]{2,2000})»|\*\*(?P<f>[^*\n]{2,2000}(?<![:：]))\*\*
+""")
 )
 _OFFERS = re.compile(
     r"(?:[:：→说是为或]|\b(?:say|write|be|is|are|or|and|as|becomes?|to|use|alternatively|like),?"
@@ -74,7 +81,7 @@ _ANY_EMOJI = re.compile(_EMOJI)
 _EMOJIS = re.compile(rf"\A(?:{_EMOJI}|\s)+|(?<!{_EMOJI})(?<!\s)(?:{_EMOJI}|\s)+\Z")
 
 
-def refine(piece: str, source: SourceText, *, is_value: bool = False) -> list[Item]:
+def refine(piece: str, source: SourceText, *, is_value: bool = False) -> Items:
     """The items of one piece of an answer: an echo, its sentence, and remarks."""
     if source.lacks("&"):
         piece = _ENTITY.sub(lambda match: html.unescape(match[0]), piece)
@@ -112,10 +119,8 @@ def split_echo(text: str, source: SourceText) -> tuple[str, str]:
     """Split `source -> sentence` or `Original: … Antonym: …`; the echo may be empty."""
     stem = source.text.rstrip(".!?。！？")
     beginning = text[: 60 + len(source.text)]
-    if not stem or stem.casefold() not in beginning.casefold():
-        return "", text
     repeated = re.search(re.escape(stem), beginning, re.IGNORECASE)
-    if repeated is None:
+    if not stem or repeated is None:
         return "", text
     before = text[: repeated.start()].rstrip("\"'“‘「*_ ")
     if before and not before.endswith(COLONS):
@@ -178,12 +183,9 @@ def unquoted(text: str) -> str:
             return inner if ENDED.search(inner) else inner + stop
 
     # A quote at one end only; after a digit it is a mark of inches or seconds.
-    quotes = set(_QUOTES)
-    if text[:1] in _QUOTES and quotes.isdisjoint(text[1:]):
-        return text[1:].strip()
     is_unit = text[-1:] == '"' and text[-2:-1].isdigit()
-    if text[-1:] in _QUOTES and quotes.isdisjoint(text[:-1]) and not is_unit:
-        return text[:-1].strip()
+    if sum(map(text.count, _QUOTES)) == 1 and not is_unit:
+        return text.strip(f" {_QUOTES}")
     return text
 
 
@@ -192,7 +194,7 @@ def _are_a_pair(opener: str, closer: str, inner: str) -> bool:
     if closer == "’":
         inner = _INNER_APOSTROPHE.sub("", inner)
     index = inner.find(closer)
-    if index < 0:
+    if index < 0 or inner.startswith(closer) or inner.endswith(closer):
         return True
     if opener != closer:
         is_apostrophe = closer == "’" and opener not in inner
@@ -202,7 +204,7 @@ def _are_a_pair(opener: str, closer: str, inner: str) -> bool:
     return is_apostrophe or before.isspace()
 
 
-def quoted_sentences(text: str, source: SourceText) -> list[Item]:
+def quoted_sentences(text: str, source: SourceText) -> Items:
     """Quoted whole sentences and the text around them: `You could say "…" or "…"`."""
     if not source.lacks(_QUOTES) or unquoted(text) != text:
         return []
@@ -216,6 +218,10 @@ def quoted_sentences(text: str, source: SourceText) -> list[Item]:
     is_echo = source.equals(first.group().strip('"“”„「」«»* '))
     if before and not is_echo and not _OFFERS.search(before):
         return []
+    behind = text[matches[-1].end() :].strip()
+    is_part = behind[:1].islower() and not ABOUT.search(behind)
+    if is_part and (is_echo or not before):
+        return []  # `"Open" does nothing`
 
     items = []
     end = 0
@@ -302,7 +308,30 @@ def _split_note(text: str, source: SourceText) -> tuple[str, str] | None:
     return None
 
 
-def split_paragraph(text: str, source: SourceText) -> list[Item]:
+def restore(pieces: Items, source: SourceText) -> Items:
+    """Restore lines that only begin like remarks, if sentences are missing without them."""
+    missing = (source.wanted or 1) - [piece.reason for piece in pieces].count(None)
+    result = []
+    for piece in pieces:
+        if missing > 0 and piece.reason and may_be_sentence(piece.text, source):
+            missing -= 1
+            piece = Item(piece.text)
+        result.append(piece)
+    return result
+
+
+def join_sentences(pieces: Items, source: SourceText) -> Items:
+    """Join lines that are single sentences of rewrites of a text of several."""
+    kept = [piece.text for piece in pieces if piece.reason is None]
+    width = source.width
+    count = sum(len(sentences_of(text)) for text in kept)
+    if width < 2 or not len(kept) == count == width * (source.wanted or 0):
+        return pieces
+    rewrites = [Item(" ".join(lines)) for lines in batched(kept, width)]
+    return rewrites + [piece for piece in pieces if piece.reason]
+
+
+def split_paragraph(text: str, source: SourceText) -> Items:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
         answers = [answer.strip() for answer in _SEPARATORS.split(text)]
@@ -310,17 +339,16 @@ def split_paragraph(text: str, source: SourceText) -> list[Item]:
         if is_list and all(map(source.is_as_long_as, answers)):
             return [*map(Item, answers)]
 
-    sentences = _sentences(text)
+    sentences = sentences_of(text)
     is_answer = (
         source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
     )
     if is_answer and len(sentences) > 1:
         return [Item(text, "refusal")]  # an answer to the question
 
-    width = max(len(_sentences(source.text)), 1)
-    count, left_over = divmod(len(sentences), width)
+    count, left_over = divmod(len(sentences), source.width)
     is_even = left_over == 0 and count > 1
-    is_wanted = source.wanted != 1 and (width == 1 or count == source.wanted)
+    is_wanted = source.wanted != 1 and (source.width == 1 or count == source.wanted)
     if not (is_even and is_wanted):
         return [Item(text)]
     is_quoted = unquoted(text) != text or quoted_sentences(text, source)
@@ -328,8 +356,8 @@ def split_paragraph(text: str, source: SourceText) -> list[Item]:
     if is_quoted or has_echo:
         return [Item(text)]
     pieces = []
-    for start in range(0, len(sentences), width):
-        piece = " ".join(sentences[start : start + width])
+    for start in range(0, len(sentences), source.width):
+        piece = " ".join(sentences[start : start + source.width])
         pieces.append(Item(piece, _why_remark(piece, source)))
     return pieces
 
@@ -341,9 +369,3 @@ def _why_remark(piece: str, source: SourceText) -> str | None:
     if is_remark(piece, source):
         return "closing_note"
     return why_no_sentence(piece, source)
-
-
-def _sentences(text: str) -> list[str]:
-    ends = [match.end() for match in STOP.finditer(text)]
-    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
-    return [piece for piece in pieces if piece]

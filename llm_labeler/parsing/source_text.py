@@ -8,25 +8,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 from unicodedata import category, name
 
 from llm_labeler.records import Polarity
 from pairkit.base.printable import normalize
 from pairkit.similarity import terms
 
+
+def joined(lines: str) -> str:
+    """A pattern that is written in several lines."""
+    return "".join(map(str.strip, lines.splitlines()))
+
+
+def table(rows: str) -> dict[str, str]:
+    """A table of rows such as `name: value`; continued rows are indented by six blanks."""
+    return dict(re.findall(r"(\w+): (.+)", re.sub(r"\n {6,}", " ", rows)))
+
+
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 # The last lookbehind keeps a long run from being tried from each of its characters.
 STOP = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])(?<![！？]{2})"
-    r"[.!?。！？]++[\"”’'»」』)]*+(?:\s++(?=[^a-z])|$)"
-    r"|[。！？](?![\"”’」』)])"
+    joined(r"""
+    (?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\bfig)(?<!\b[A-Za-z])(?<![.!?。])(?<![！？]{2})
+    [.!?。！？]++["”’'»」』)]*+(?:\s++(?=[^a-z])|$)
+    |[。！？](?!["”’」』)])
+""")
 )
 
 
 # Here each character of a script without blanks counts as a word.
 UNSPACED = re.compile(f"[{terms.UNSPACED}]")
 # Scripts whose share is counted by letters, not by words.
-_BY_LETTER = frozenset(("CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"))
+_BY_LETTER = frozenset(["CJK", "KANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR"])
 # The script of some first words of Unicode names: of "ー", of "々", and of signs such as
 # "ʼ".
 _SCRIPT_OF_NAME = {
@@ -56,12 +70,8 @@ _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")
 # "colour" and "centre", but not "four" and "street".
 _OUR = re.compile(r"(?<=\w\w)our")
 _TRE = re.compile(r"tre(?=s?$)")
-_BRITISH = (
-    ("ise", "ize"),
-    ("isa", "iza"),
-    ("isi", "izi"),
-    ("yse", "yze"),
-)
+# "organise", "organisation" and "analyse".
+_BRITISH_S = re.compile(r"(?<=i)s(?=[eai])|(?<=y)s(?=e)")
 
 
 def tidy(piece: str) -> str:
@@ -82,6 +92,13 @@ def size_of(piece: str) -> int:
     return len(spaced.split()) + unspaced
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text."""
+    ends = [match.end() for match in STOP.finditer(text)]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
+    return list(filter(None, pieces))
+
+
 @dataclass(frozen=True, slots=True)
 class SourceText:
     """The text asked about, and the number and polarity of the requested sentences."""
@@ -90,6 +107,7 @@ class SourceText:
     folded: str
     words: frozenset[str]
     size: int
+    width: int  # in sentences
     wanted: int | None
     polarity: Polarity | None
 
@@ -99,9 +117,8 @@ class SourceText:
     ) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
-        return cls(
-            text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity
-        )
+        sizes = (size_of(text), len(sentences_of(text)) or 1)
+        return cls(text, fold(text), frozenset(words(text)), *sizes, wanted, polarity)
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""
@@ -191,9 +208,7 @@ def stem(word: str) -> str:
     """A word without English endings; short words and words with digits as they are."""
     if len(word) <= 3 or not word.isalpha():
         return word
-    word = _TRE.sub("ter", _OUR.sub("or", word))
-    for british, american in _BRITISH:
-        word = word.replace(british, american)
+    word = _BRITISH_S.sub("z", _TRE.sub("ter", _OUR.sub("or", word)))
     for _ in range(2):  # things, thing; played, play
         word = _ENDING.sub("", word)
     if len(word) > 2 and word[-1] == word[-2]:

@@ -19,29 +19,33 @@ from llm_labeler.parsing.phrases import (
     names_answer,
     why_no_sentence,
 )
-from llm_labeler.parsing.source_text import SourceText, has_words, tidy
-from llm_labeler.records import Item
+from llm_labeler.parsing.source_text import SourceText, has_words, joined, tidy
+from llm_labeler.records import Item, Items
 
 # A token in brackets, and words that its name has.
 _OPEN = r"[<◁⟨][|｜]?"
 _IN = r"[\w:/.▁-]{0,60}"
 _REST = rf"{_IN}[|｜]?[>▷⟩]"
-_THINKS = rf"(?={_IN}(?:think|thought|reasoning))"
+_THINKS = rf"(?={_IN}(?:think|thought|reasoning|reflect))"
 _ANSWERS = rf"(?={_IN}(?:solution|response|answer|final|box))"
 
 # Unlike the tags of HTML and XML.
 _SPECIAL = re.compile(
-    r"<[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]"
-    r"|<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))"
-    r"|\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]"
-    r"|\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>"
+    joined(r"""
+    <[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]
+    |<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))
+    |\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]
+    |\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>
+""")
 )
 _HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
 _THOUGHT_END = re.compile(
-    rf"{_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}"
-    r"|<[|｜]\w{1,20}[|｜]?>\s?(?:answer|response|final)\b"
-    r"|\[/THINK\w{0,20}\]|\[END_THINK\w{0,20}\]|\[BEGIN FINAL RESPONSE\]"
-    r"|(?<=[.!?。)\"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
+    joined(rf"""
+    {_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}
+    |<[|｜]\w{{1,20}}[|｜]?>\s?(?:answer|response|final)\b
+    |\[/THINK\w{{0,20}}\]|\[END_THINK\w{{0,20}}\]|\[BEGIN FINAL RESPONSE\]
+    |(?<=[.!?。)"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>
+"""),
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(
@@ -57,7 +61,7 @@ _TOKEN_PAIR = re.compile(
     re.DOTALL,
 )
 # Tags around sentences or lists of them.
-_PLAIN_TAG = re.compile(
+PLAIN_TAG = re.compile(
     r"(?:p|div|span|[uo]l|li|[biu]|em|strong|h\d|br|t(?:able|r|d|h|head|body)|code|pre|a|html|body|section"
     r"|article|main|blockquote|list|items?|lines?|data|root|xml|pairs?)\Z",
     re.IGNORECASE,
@@ -74,10 +78,12 @@ def _of_role(role: str) -> str:
 
 
 _CHAT = re.compile(
-    rf"(?P<prompt>\[INST\]|{_of_role('(?:user|human|system|developer|observation)')})"
-    rf"|(?P<answer>\[/INST\]|{_of_role('(?:assistant|model|chatbot|bot)')})"
-    r"|(?P<end></s>|<[|｜](?=[^<>\n]{0,60}(?:/|end|return|stop|call)|eo)[^<>\n]{1,60}>|<\w{1,30}[|｜]>"
-    r"|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{0,40}\])",
+    joined(rf"""
+    (?P<prompt>\[INST\]|{_of_role("(?:user|human|system|developer|observation)")})
+    |(?P<answer>\[/INST\]|{_of_role("(?:assistant|model|chatbot|bot)")})
+    |(?P<end></s>|<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>|<\w{{1,30}}[|｜]>
+    |<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{{0,40}}\])
+"""),
     re.IGNORECASE,
 )
 
@@ -88,34 +94,42 @@ _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 # The announcement of the final answer, after reasoning.
 _FINAL = re.compile(
-    r"^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
-    r"|output|sentence|version"
-    r"|list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b"
-    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})(?:[:：]"
-    r"|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)",
+    joined(r"""
+    (?:^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer
+    |output|sentence|version
+    |list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b
+    |最终(?:答案|结果|句子|版本)[^\n:：]{0,20})
+    |(?<=[.!?] )(?:so|thus|therefore|hence),? the (?:\w+ ){0,2}
+    (?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes))(?:[:：]
+    |[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)
+"""),
     re.IGNORECASE | re.MULTILINE,
 )
 
 _ROLE = r"(?:human|user|instructions?|system|customer|用户|人类)"
 # A new turn at the start of a line; `_WITHIN`: after a sentence in the same line.
 _TURN = re.compile(
-    rf"(?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user"
-    rf"|assistant|model|human)$"
-    r"|you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem"
-    r"|question|query|input)"
-    r"(?: ?#?\d{1,3} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{1,3} ?[.:]"
-    r"|[:：])"
-    r"|(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move"
-    r"|continue|give"
-    r"|generate|write|rewrite)\b[^\n]{0,60}\b(?:another|next|same|more|following|again)\b"
-    r"|(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{0,30}[:：])",
+    joined(rf"""
+    (?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user
+    |assistant|model|human)$
+    |you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem
+    |question|query|input)
+    (?: ?#?\d{{1,3}} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{{1,3}} ?[.:]
+    |[:：])
+    |(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move
+    |continue|give
+    |generate|write|rewrite)\b[^\n]{{0,60}}\b(?:another|next|same|more|following|again)\b
+    |(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{{0,30}}[:：])
+"""),
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
-    r"(?<=[.!?。\"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN"
-    r"|Human|ASSISTANT"
-    r"|Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)"
-    r"|(?<=[.!?。\"”])(?:assistant|user|model)[ \t]*(?=\n|$)"
+    joined(r"""
+    (?<=[.!?。"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN
+    |Human|ASSISTANT
+    |Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)
+    |(?<=[.!?。"”])(?:assistant|user|model)[ \t]*(?=\n|$)
+""")
 )
 # The label of a question's sentence.
 _SENTENCE = re.compile(
@@ -168,7 +182,7 @@ def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
     name = pair["name"]
     rest = raw[pair.end() :]
     is_line = pair.re is _TAG_PAIR and "\n" not in pair["thought"].strip()
-    is_list = name.rstrip("0123456789_-") in rest or _PLAIN_TAG.match(name)
+    is_list = name.rstrip("0123456789_-") in rest or PLAIN_TAG.match(name)
     if is_line or is_list or SENTENCE_NAME.search(name) or not is_answer(rest):
         return 0
     return pair.end()
@@ -202,7 +216,7 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     return before, inner, after
 
 
-def split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
+def split_turns(raw: str, source: SourceText) -> tuple[Items, str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
     thought, rest = _split_reasoning(raw, source)
     prompt, answer, tail = split_at_tokens(rest, source)

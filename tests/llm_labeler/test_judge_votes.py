@@ -49,6 +49,8 @@ FORMATS = [
     * Sentence 1: same\n* Sentence 2: related
     #1 -> same; #2 -> related
     1: same, 2: related
+    1. "The sentence a." - same\n2. "The sentence b." - related
+    Sentence 1 is the same.\nSentence 2 is related to the text.
     1 same 2 related
     １：same\n（2）related
     [1] same\n[2] related
@@ -180,7 +182,7 @@ def votes_of(pairs, answer, out):
 @module_fixture
 def votes(tmp_path_factory):
     pairs = [
-        (f"Text {n}.", f"Sentence {side}.")
+        (f"Text {n}.", f"The sentence {side}.")
         for n in range(len(ANSWERS))
         for side in "ab"
     ]

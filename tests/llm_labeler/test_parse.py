@@ -35,52 +35,54 @@ def reasons(raw, text=TEXT, **options):
 @parametrize(
     "raw",
     [
-        f"1.{ONE}\n2.{TWO}\n3.{THREE}",
-        f"[1] {ONE}\n[2] {TWO}\n[3] {THREE}",
-        f"1 - {ONE}\n2 - {TWO}\n3 - {THREE}",
-        f"１、{ONE}\n２、{TWO}\n３、{THREE}",
-        f"❶ {ONE}\n❷ {TWO}\n❸ {THREE}",
-        f"1️⃣ {ONE}\n2️⃣ {TWO}\n3️⃣ {THREE}",
-        f"1. {ONE}\n1. {TWO}\n1. {THREE}",
+        *text_lines(rf"""
+        1.{ONE}\n2.{TWO}\n3.{THREE}
+        [1] {ONE}\n[2] {TWO}\n[3] {THREE}
+        1 - {ONE}\n2 - {TWO}\n3 - {THREE}
+        １、{ONE}\n２、{TWO}\n３、{THREE}
+        ❶ {ONE}\n❷ {TWO}\n❸ {THREE}
+        1️⃣ {ONE}\n2️⃣ {TWO}\n3️⃣ {THREE}
+        1. {ONE}\n1. {TWO}\n1. {THREE}
+        > 1. {ONE}\n> 2. {TWO}\n> 3. {THREE}
+        A. {ONE}\nB. {TWO}\nC. {THREE}
+        i. {ONE}\nii. {TWO}\niii. {THREE}
+        I) {ONE}\nII) {TWO}\nIII) {THREE}
+        - [ ] {ONE}\n- [x] {TWO}\n- [ ] {THREE}
+        - 1. {ONE}\n- 2. {TWO}\n- 3. {THREE}
+        1. **{ONE}**\n2. *{TWO}*\n3. __{THREE}__
+        ### 1. {ONE}\n### 2. {TWO}\n### 3. {THREE}
+        1. Antonym sentence: {ONE}\n2. Antonym sentence: {TWO}\n3. Antonym sentence: {THREE}
+        - **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}
+        **Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}
+        1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」
+        1. &quot;{ONE}&quot;\n2. &#34;{TWO}&#x22;\n3. {THREE}
+        1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»
+        "{ONE}", "{TWO}", "{THREE}"
+        {ONE}\n---\n{TWO}\n---\n{THREE}
+        Output:\n1. {ONE}\n2. {TWO}\n3. {THREE}
+        ```text\n1. {ONE}\n2. {TWO}\n3. {THREE}
+        <p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>
+        {ONE}<br>{TWO}<br/>{THREE}
+        <sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>
+        <1>{ONE}</1>\n<2>{TWO}</2>\n<3>{THREE}</3>
+        ['{ONE}', '{TWO}', '{THREE}',]
+        [“{ONE}”, “{TWO}”, “{THREE}”]
+        ["{ONE}", "{TWO}", "{THREE}"
+        ["1. {ONE}", "2. {TWO}", "3. {THREE}"]
+        {{"1": "{ONE}", "2": "{TWO}", "3": "{THREE}"}}
+        {{"sentence_1": "{ONE}", "sentence_2": "{TWO}", "sentence_3": "{THREE}"}}
+        {{'output': ['{ONE}', '{TWO}', '{THREE}']}}
+        ("{ONE}", "{TWO}", "{THREE}")
+        <|assistant|>\n1. {ONE}\n2. {TWO}\n3. {THREE}<|endoftext|>
+        [/INST] 1. {ONE}\n2. {TWO}\n3. {THREE} [/INST]
+        1. {ONE[:8]}\n   {ONE[8:]}\n2. {TWO[:9]}\n{TWO[9:]}\n3. {THREE}
+        1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}
+    """),
         f"1. {ONE}\r\n\r\n2. {TWO}\r\n\r\n3. {THREE}\r\n",
         f"   1. {ONE}\n   2. {TWO}\n   3. {THREE}",
-        f"> 1. {ONE}\n> 2. {TWO}\n> 3. {THREE}",
-        f"A. {ONE}\nB. {TWO}\nC. {THREE}",
-        f"i. {ONE}\nii. {TWO}\niii. {THREE}",
-        f"I) {ONE}\nII) {TWO}\nIII) {THREE}",
-        f"- [ ] {ONE}\n- [x] {TWO}\n- [ ] {THREE}",
-        f"- 1. {ONE}\n- 2. {TWO}\n- 3. {THREE}",
-        f"1. **{ONE}**\n2. *{TWO}*\n3. __{THREE}__",
-        f"### 1. {ONE}\n### 2. {TWO}\n### 3. {THREE}",
-        f"1. Antonym sentence: {ONE}\n2. Antonym sentence: {TWO}\n3. Antonym sentence: {THREE}",
-        f"- **Formal:** {ONE}\n- **Casual**: {TWO}\n- **Short:** {THREE}",
-        f"**Sentence 1:**\n{ONE}\n\n**Sentence 2:**\n{TWO}\n\n**Sentence 3:**\n{THREE}",
-        f'1. "{ONE}"\n2. “{TWO}”\n3. 「{THREE}」',
-        f"1. &quot;{ONE}&quot;\n2. &#34;{TWO}&#x22;\n3. {THREE}",
-        f"1. '{ONE}'\n2. `{TWO}`\n3. «{THREE}»",
-        f'"{ONE}", "{TWO}", "{THREE}"',
-        f"{ONE}\n---\n{TWO}\n---\n{THREE}",
-        f"Output:\n1. {ONE}\n2. {TWO}\n3. {THREE}",
-        f"```text\n1. {ONE}\n2. {TWO}\n3. {THREE}",
-        f"<p>{ONE}</p><p>{TWO}</p><p>{THREE}</p>",
-        f"{ONE}<br>{TWO}<br/>{THREE}",
-        f"<sentence>{ONE}</sentence><sentence>{TWO}</sentence><sentence>{THREE}</sentence>",
-        f"<1>{ONE}</1>\n<2>{TWO}</2>\n<3>{THREE}</3>",
-        f"['{ONE}', '{TWO}', '{THREE}',]",
-        f"[“{ONE}”, “{TWO}”, “{THREE}”]",
-        f'["{ONE}", "{TWO}", "{THREE}"',
-        f'["1. {ONE}", "2. {TWO}", "3. {THREE}"]',
-        f'{{"1": "{ONE}", "2": "{TWO}", "3": "{THREE}"}}',
-        f'{{"sentence_1": "{ONE}", "sentence_2": "{TWO}", "sentence_3": "{THREE}"}}',
-        f"{{'output': ['{ONE}', '{TWO}', '{THREE}']}}",
         f'{{"output": "1. {ONE}\\n2. {TWO}\\n3. {THREE}"}}',
         f'"[\\"{ONE}\\", \\"{TWO}\\", \\"{THREE}\\"]"',
-        f'("{ONE}", "{TWO}", "{THREE}")',
-        f"<|assistant|>\n1. {ONE}\n2. {TWO}\n3. {THREE}<|endoftext|>",
-        f"[/INST] 1. {ONE}\n2. {TWO}\n3. {THREE} [/INST]",
         f"\ufeff1. {ONE}\u200b\n2. {TWO}\n3. {THREE}",
-        f"1. {ONE[:8]}\n   {ONE[8:]}\n2. {TWO[:9]}\n{TWO[9:]}\n3. {THREE}",
-        f"1.\n{ONE}\n2.\n\n{TWO}\n3.\n{THREE}",
     ],
 )
 def test_list_formats(raw):
@@ -90,16 +92,18 @@ def test_list_formats(raw):
 @parametrize(
     "raw",
     [
-        f"一、{ZH_ONE}\n二、{ZH_TWO}",
-        f"（一）{ZH_ONE}\n（二）{ZH_TWO}",
-        f"第一句：{ZH_ONE}\n第二句：{ZH_TWO}",
-        f"同义句1：{ZH_ONE}\n同义句2：{ZH_TWO}",
-        f"好的，以下是两个同义句：\n1. {ZH_ONE}\n2. “{ZH_TWO}”\n\n希望对您有帮助！",
-        f"好的，以下是两个同义句：1. {ZH_ONE}2. {ZH_TWO}",
-        f"{ZH_ONE}{ZH_TWO}",
-        f"输出：\n1. {ZH_ONE}\n2. {ZH_TWO}",
-        f"原句：{ZH_TEXT}\n同义句：{ZH_ONE}\n同义句：{ZH_TWO}",
-        f'{{"sentences"：["{ZH_ONE}"，"{ZH_TWO}"]}}',
+        *text_lines(rf"""
+        一、{ZH_ONE}\n二、{ZH_TWO}
+        （一）{ZH_ONE}\n（二）{ZH_TWO}
+        第一句：{ZH_ONE}\n第二句：{ZH_TWO}
+        同义句1：{ZH_ONE}\n同义句2：{ZH_TWO}
+        好的，以下是两个同义句：\n1. {ZH_ONE}\n2. “{ZH_TWO}”\n\n希望对您有帮助！
+        好的，以下是两个同义句：1. {ZH_ONE}2. {ZH_TWO}
+        {ZH_ONE}{ZH_TWO}
+        输出：\n1. {ZH_ONE}\n2. {ZH_TWO}
+        原句：{ZH_TEXT}\n同义句：{ZH_ONE}\n同义句：{ZH_TWO}
+        {{"sentences"：["{ZH_ONE}"，"{ZH_TWO}"]}}
+    """),
     ],
 )
 def test_chinese_formats(raw):
@@ -398,11 +402,13 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish):
 @parametrize(
     "raw",
     [
-        f"<think>So.</think>1. negation: {ONE}\n2. Number change – {TWO}",
-        f"- [negation] {ONE}\n- (number) {TWO}",
-        f"**Negation:**\n{ONE}\n\n**Number:**\n{TWO}",
-        f"1. Negation\n   {ONE}\n2. Number\n   {TWO}",
-        f"| kind | sentence |\n|---|---|\n| negation | {ONE} |\n| number | {TWO} |",
+        *text_lines(rf"""
+        <think>So.</think>1. negation: {ONE}\n2. Number change – {TWO}
+        - [negation] {ONE}\n- (number) {TWO}
+        **Negation:**\n{ONE}\n\n**Number:**\n{TWO}
+        1. Negation\n   {ONE}\n2. Number\n   {TWO}
+        | kind | sentence |\n|---|---|\n| negation | {ONE} |\n| number | {TWO} |
+    """),
         f'Sure!\n```json\n[{{"kind": "negation", "sentence": "{ONE}"}}, '
         f'{{"kind": "number", "sentence": "{TWO}"}}]\n```\nEnjoy!',
     ],

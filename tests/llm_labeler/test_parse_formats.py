@@ -10,7 +10,7 @@ from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import reject_rewrite
 from llm_labeler.records import Item
 from llm_labeler.settings import FilterSettings
-from tests.support.shorthand import parametrize
+from tests.support.shorthand import parametrize, text_lines
 
 from .answer_formats import NAMES, read
 
@@ -75,10 +75,22 @@ WANTED = [(NOT, "negation", None), (SUMMER, "entity", None)]
 @parametrize(
     "raw",
     [
-        f"1. negation: {NOT}\n2. entity: {SUMMER}",
-        f"1. **Negation:** {NOT}\n2. **Entity:** {SUMMER}",
-        f"- [negation] - {NOT}\n- [entity] - {SUMMER}",
-        f'negation: "{NOT}"\nentity: "{SUMMER}"',
+        *text_lines(rf"""
+        1. `negation`: {NOT}\n2. Entity (season): {SUMMER}
+        ### Negation\n{NOT}\n\n### Entity\n{SUMMER}
+        1. **Negation**\n   - {NOT}\n2. **Entity**\n   - {SUMMER}
+        - kind: negation\n  sentence: {NOT}\n- kind: entity\n  sentence: {SUMMER}
+        <negation>{NOT}</negation>\n<entity>{SUMMER}</entity>
+        | Kind | New |\n|---|---|\n| Negation | {NOT} |\n| Entity | {SUMMER} |
+        1. **Negation:** {NOT}\n2. **Entity:** {SUMMER}
+        - [negation] - {NOT}\n- [entity] - {SUMMER}
+        negation: "{NOT}"\nentity: "{SUMMER}"
+    """),
+        json.dumps([f"negation: {NOT}", f"entity: {SUMMER}"]),
+        json.dumps({"negation": NOT, "entity": SUMMER}),
+        json.dumps(
+            [{"type": "negation", "text": NOT}, {"type": "entity", "text": SUMMER}]
+        ),
         json.dumps(
             {
                 "sentences": [

@@ -248,56 +248,24 @@ def test_parsing_is_stable(raw):
     assert not good or not is_plain or kept(json.dumps(good)) == good
 
 
-LONG = 1_000_000
-ADVERSARIES = {
-    "line": "word " * 10_000,
-    "1. ": "1. " * (LONG // 3),
-    "1.\n": "1.\n" * (LONG // 3),
-    "[": "[" * LONG,
-    '["': '["' * (LONG // 2),
-    '{"a":': '{"a":' * (LONG // 5),
-    ": [": ': ["' * (LONG // 4),
-    "think": "<think>" * 100_000,
-    "thought": "</think>" * 100_000,
-    "turns": "[/INST]a" * (LONG // 8),
-    "lines": "a\n" * (LONG // 2),
-    "spaces": " " * LONG,
-    "blank lines": " \n" * (LONG // 2),
-    "stars": "*a " * (LONG // 3),
-    "stars at words": "a *b" * (LONG // 4),
-    "dashes": "a|b\n" + "-" * LONG + "x|",
-    "quotes": '"a" ' * (LONG // 4),
-    "apostrophes": "'a " * (LONG // 3),
-    "backticks": "`" * LONG,
-    "fences": "```\n" * (LONG // 4),
-    "tags": "<br " * (LONG // 4),
-    "a tag that opens on blanks": "<p" + " " * LONG + "?",
-    "rows": "|a|\n" * (LONG // 4),
-    "notes": "1. x (Note: a" * (LONG // 13),
-    "openers": "Here is " * (LONG // 8),
-    "labels": "Sentence 1: " * (LONG // 12),
-    "echoes": "Original: " * (LONG // 10),
-    "arrows": "a -> " * (LONG // 5),
-    "refusals": "I'm sorry " * (LONG // 10),
-    "inline": "1. A. 2. B. " * (LONG // 12),
-    "stops": ". " * (LONG // 2),
-    "initials": "A. " * (LONG // 3),
-    "a gap behind an and": f"1) the man sings. 2) and{' ' * 23_000}the man plays.",
-    "chinese": "中。" * (LONG // 2),
-    "backslashes": '"' + "\\" * LONG + '"',
-    "python": "[" + "'x', " * (LONG // 5) + "]",
-    "surrogates": "\ud800" * LONG,
-    "one number": "1. a.\n" * (LONG // 6),
-    "open bold": "a\n**" * (LONG // 4),
-    "salad": "the the , , " * (LONG // 12),
-    "two scripts": "| a | 中 |\n" * (LONG // 10),
-    "ligatures": "ﷺ1. " * (LONG // 4),
-    "a run of stops": "Same " + "?" * LONG,
-    "a run of full stops": "Same " + "." * LONG,
-    "stops of two scripts": "Same " + "?。" * (LONG // 2),
-    "stops and quotes": "Same " + '?"' * (LONG // 2),
-    "a stop and quotes": "Same ?" + '"' * LONG,
-}
+UNITS = [
+    unit
+    for line in (
+        'word ¦1. ¦1.\n¦[¦["¦{"a":¦: ["¦<think>¦</think>¦[/INST]a¦a\n¦ ¦ \n¦*a ¦a *b¦"a" ¦\'a ¦`¦```\n¦<br ¦|a|\n',
+        "1. x (Note: a¦Here is ¦Sentence 1: ¦Original: ¦a -> ¦I'm sorry ¦1. A. 2. B. ¦. ¦A. ¦中。¦\ud800¦1. a.\n",
+        "a\n**¦the the , , ¦| a | 中 |\n¦ﷺ1. ¦<a> b ¦</a> b¦- a: b\n  ¦antonym: a\n",
+    )
+    for unit in line.split("¦")
+]
+# The text before a unit, and the unit.
+BEFORE = [
+    ("a|b\n", "-"),
+    ("<p", " "),
+    ('"', "\\"),
+    ("[", "'x', "),
+    ("Same ?", '"'),
+    *(("Same ", unit) for unit in ("?", ".", "?。", '?"')),
+]
 
 
 def test_a_run_of_emoji_within_a_sentence_takes_linear_time():
@@ -315,18 +283,19 @@ def test_a_run_of_wide_stops_before_a_letter_takes_linear_time():
     )
 
 
-@parametrize("name", ADVERSARIES)
-def test_hostile_answers_take_linear_time(name):
+@parametrize("before, unit", [*(("", unit) for unit in UNITS), *BEFORE])
+def test_hostile_answers_take_linear_time(before, unit):
     def parse(answer):
         return parse_answer(answer, text=TEXT, size=3)
 
-    assert_linear(parse, lambda size: ADVERSARIES[name][:size], 24_000)
+    assert_linear(parse, repeated(unit, before), 24_000)
 
 
 @parametrize(
     "make",
     [
         repeated("ab\n", "{"),
+        repeated(" ", "1) the man sings. 2) and", "the man plays."),
         repeated("a b\n", "I'm sorry, I can't help with this request.\n"),
     ],
 )

@@ -201,8 +201,9 @@ def test_graded_labels(score):
     assert rows(result)["weighted", "positive"].spearman is not None
     assert result.table().headings[-1] == "spearman"
     assert rows(score(GRADED, threshold=4))["union", "positive"].recall == 1
-    with data_error("gold_threshold=9: the highest gold label is 5"):
-        score(GRADED, threshold=9)
+    for threshold in ("9", "nan"):
+        with data_error(f"gold_threshold='?{threshold}'?: the highest gold label is 5"):
+            score(GRADED, threshold=float(threshold))
 
 
 def test_constant_gold_labels_are_refused(score):
