@@ -117,7 +117,7 @@ def _is_column(values: Any) -> bool:
     """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
     is_array = hasattr(values, "tolist") or hasattr(values, "to_frame")
     is_listed = isinstance(values, Sequence) and not isinstance(values, str)
-    if not is_listed and not (is_array and hasattr(values, "__len__")):
+    if not is_listed and not (is_array and getattr(values, "ndim", 1)):
         return False
     return not isinstance(next(iter(values), None), Mapping)
 
