@@ -52,6 +52,8 @@ def test_row_number_with_label():
 
 
 def test_missing_split_or_row():
+    earlier = {"dev": DATASET["test"]}
+    assert pairkit.show(earlier, split="dev").where == "validation, row 0"
     with config_error("somewhere has test"):
         pairkit.show(DATASET, split="train")
     with config_error("has 1 such rows, counted from 0"):

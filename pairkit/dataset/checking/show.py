@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
+from pairkit.dataset.reading.parts import split_name
 from pairkit.dataset.records import PairDataset, all_texts, with_provenance
 from pairkit.similarity.terms import common_words, distinct_words, split_at_words
 
@@ -87,7 +88,7 @@ def pick_pair(
     label: int | None,
 ) -> ShownPair:
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
-    split = split or [*dataset.splits][-1]
+    split = split_name(split) if split else [*dataset.splits][-1]
     if split not in dataset.splits:
         raise ConfigError(
             f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}"
