@@ -194,9 +194,12 @@ def document_files(source: Source) -> DocumentFiles | None:
         return None
     documents = []
     others = []
+    # A result of ours, perhaps of an earlier run, isn't part of its source.
+    results = {record.parent for record in path.rglob("*/run.json")}
     for file in sorted(path.rglob("*")):
         folders = file.relative_to(path).parent.parts
-        if any(folder.startswith(".") for folder in folders):
+        is_hidden = any(folder.startswith(".") for folder in folders)
+        if is_hidden or not results.isdisjoint(file.parents):
             continue
         if file.is_file() and is_document(file):
             documents.append(file)
@@ -273,6 +276,7 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
     first_blocks = [document.blocks[0] for document in documents if document.blocks]
     names |= _common(block.path[:1] for block in first_blocks)
+    longest_first = sorted(names, key=lambda name: (-len(name), name))
     repeated = _common(
         [block.text for block in _margins(document)] for document in documents
     )
@@ -286,7 +290,7 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
         blocks = [_without_name(block, names) for block in blocks]
         # A heading without a path was the site's name.
         blocks = [block for block in blocks if block.kind != "heading" or block.path]
-        title = _short_title(document.title, names)
+        title = _short_title(document.title, longest_first)
         kept.append(replace(document, blocks=tuple(blocks), title=title))
     return kept, count
 

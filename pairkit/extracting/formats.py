@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import logging
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -19,6 +23,7 @@ from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.container import container_plugin
 
+from pairkit.base.cli.options import ENCODING
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.extras import needed_for
 from pairkit.base.system.text_lines import read_text, read_whole
@@ -79,6 +84,8 @@ _DOCUTILS_SETTINGS = {
     "syntax_highlight": "none",
 }
 _registered_directives = set[str]()
+_MAX_MARKUP = 5_000  # characters of a paragraph whose markup is read
+_MAX_MESSAGES = 5_000
 
 _SHORT_LINE = 0.85  # of the usual length of a page's lines
 _LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
@@ -90,6 +97,7 @@ _UNITS = {".pdf": "page", ".docx": "paragraph"}
 # The encoding that an HTML page names: `<meta charset="windows-1251">`.
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _HEAD_BYTES = 2_048
+_AS_BROWSERS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
 
 
 def plain_blocks(text: str) -> list[Block]:
@@ -162,7 +170,9 @@ def read_rst(text: str) -> Page:
     from docutils.nodes import Element
 
     _accept_unknown(text)
-    tree = publish_doctree(text, settings_overrides=_DOCUTILS_SETTINGS)
+    tree = publish_doctree(
+        text, parser=_bounded_parser(), settings_overrides=_DOCUTILS_SETTINGS
+    )
     for node in tree.findall(Element):
         if node.line:
             node["classes"].append(f"{LINE}{node.line}")
@@ -173,6 +183,34 @@ def read_rst(text: str) -> Page:
     )
     page = read_html(html, is_marked=True)
     return replace(page, title=first_heading(page.blocks))
+
+
+def _bounded_parser() -> Any:
+    """Docutils takes quadratic time for the markup of a paragraph, and for its messages."""
+    from docutils.nodes import Text, document
+    from docutils.parsers.rst import Parser
+    from docutils.parsers.rst.states import Inliner
+
+    inliner: Any = Inliner()  # a subclass would lack its patterns
+    parse = inliner.parse
+
+    def parse_short(text: str, *place: Any) -> Any:
+        return ([Text(text)], []) if len(text) > _MAX_MARKUP else parse(text, *place)
+
+    inliner.parse = parse_short
+
+    class BoundedParser(Parser):
+        def setup_parse(self, text: str, tree: document) -> None:
+            super().setup_parse(text, tree)
+            messages = count(1)
+
+            def check(_: Any) -> None:
+                if next(messages) > _MAX_MESSAGES:
+                    raise UnreadableDocumentError("too_many_faults")
+
+            tree.reporter.attach_observer(check)
+
+    return BoundedParser(inliner=inliner)
 
 
 def _accept_unknown(text: str) -> None:
@@ -358,14 +396,21 @@ def read_page(path: Path) -> Page:
 
 def _decoded(path: Path) -> str:
     """The text of a file; an HTML page may name another encoding than UTF-8."""
+    content = read_whole(path)
+    named = _CHARSET.search(content, 0, _HEAD_BYTES)
+    if named is not None and ENCODING not in os.environ and not _is_utf8(content):
+        with suppress(LookupError, UnicodeDecodeError):
+            encoding = codecs.lookup(named[1].decode()).name
+            return content.decode(_AS_BROWSERS.get(encoding, encoding))
     try:
         return read_text(path)
     except DataError as error:
-        content = read_whole(path)
-        named = _CHARSET.search(content, 0, _HEAD_BYTES)
-        try:
-            if named is not None:
-                return content.decode(named[1].decode())
-        except (LookupError, UnicodeDecodeError):
-            pass
         raise UnreadableDocumentError("not_utf8") from error
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\x1b$" not in content  # ISO-2022-JP

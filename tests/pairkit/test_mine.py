@@ -188,6 +188,8 @@ def test_invalid_mappings(columns, message):
                 }
             ]
         )
+    with data_error("the list given:1: the column body has lists"):
+        mined([{"title": "x", "body": ["a"]}])
     for rules in ("sections", ""):
         with config_error(f"rules = '{rules}'"):
             mined([{"text": "x"}], rules=rules)
@@ -307,6 +309,9 @@ def test_written_dataset(folder, tmp_path):
     assert json.loads((out / "run.json").read_text())["command"] == "extract"
     with config_error("would replace"):
         mined(folder, out=folder)
+    for _ in range(2):  # the result isn't among its documents
+        inside = mined(folder, out=folder / "mined")
+    assert inside.statistics == made.statistics
     output = []
     mined(folder, progress=lambda at: output.append(at.stage))
     assert {"read documents", "extract pairs", "divide into splits"} <= {*output}
