@@ -231,6 +231,7 @@ def test_texts_do_not_change(tmp_path, case):
             ":1: the column text2 has lists",
             '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
         ),
+        ("a.json", ":1: not JSON .too deep or too large", "[" * 100_000),
         ("a.csv", ": has more than 10,000 columns", ",".join(map(str, range(20_000)))),
         (
             "a.csv",
