@@ -163,8 +163,10 @@ def test_glob_pattern(tmp_path):
         "c/train-1.csv",
         "c/dev-1.csv",
         "c/other.csv",
+        "e/f/g/four.csv",
     )
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
+    assert found(f"{tmp_path}/e/**/*.csv") == {"train": ["four"]}
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
     assert found(tmp_path / "c" / "*-1.csv") == {
