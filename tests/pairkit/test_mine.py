@@ -196,17 +196,18 @@ def test_invalid_mappings(columns, message):
 
 
 def test_drop_reasons(tmp_path):
-    rows = [
-        {"title": "Overview", "body": "Of pumps."},
-        {"title": "overview", "body": "Of motors."},  # ambiguous
-        {"title": "Rain", "body": "Rain"},
-        {"title": "", "body": "Nobody named it."},
-        {"title": "No", "body": "Too short."},
-        {"title": "1234", "body": "Numbers alone."},
-        {"title": "A bell", "body": "It rings \x07."},
-        {"title": "Snow", "body": "It is white."},
-        {"title": "Snow", "body": "It is white."},
+    texts = [
+        ("Overview", "Of pumps."),
+        ("overview", "Of motors."),  # ambiguous
+        ("Rain", "Rain"),
+        ("", "Nobody named it."),
+        ("No", "Too short."),
+        ("1234", "Numbers alone."),
+        ("A bell", "It rings \x07."),
+        ("Snow", "It is white."),
+        ("Snow", "It is white."),
     ]
+    rows = pl.DataFrame(texts, ["title", "body"], orient="row")
     made = mined(rows, rules="title-body")
     reasons = [
         "no_letters",
