@@ -29,21 +29,15 @@ FRAME = pl.DataFrame(
 FLAT = FRAME.drop("more").write_csv().encode()
 
 
-def _parquet():
+def binary(write):
     file = io.BytesIO()
-    FRAME.write_parquet(file)
-    return file.getvalue()
-
-
-def _arrow():
-    file = io.BytesIO()
-    FRAME.write_ipc_stream(file)
+    write(file)
     return file.getvalue()
 
 
 FILES = {
-    "a.parquet": _parquet(),
-    "a.arrow": _arrow(),
+    "a.parquet": binary(FRAME.write_parquet),
+    "a.arrow": binary(FRAME.write_ipc_stream),
     "a.jsonl": FRAME.write_ndjson().encode(),
     "a.json": FRAME.write_json().encode(),
     "a.csv": FLAT,

@@ -239,18 +239,12 @@ def test_drop_reasons(tmp_path):
 
 def collection(count):
     draw = random.Random(5)
-    words = [
-        f"{one}{other}"
-        for one in "bdfglmnprst"
-        for other in ("a", "eno", "iru", "oka", "usta")
-    ]
-    return [
-        {
-            "title": " ".join(draw.sample(words, 3)),
-            "body": "\n\n".join(" ".join(draw.sample(words, 9)) for _ in range(4)),
-        }
-        for _ in range(count)
-    ]
+
+    def words(number):
+        return " ".join(f"w{draw.randrange(999)}" for _ in range(number))
+
+    bodies = ["\n\n".join(words(9) for _ in range(4)) for _ in range(count)]
+    return [{"title": words(3), "body": body} for body in bodies]
 
 
 def test_documents_are_in_one_split(tmp_path):
