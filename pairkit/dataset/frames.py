@@ -40,8 +40,12 @@ def _column(name: str, values: Sequence[Any]) -> pl.Series:
     return column if column.count() == len(filled) else _as_texts(name, values)
 
 
-def _as_texts(name: str, values: Iterable[object]) -> pl.Series:
-    texts = [None if value is None else str(value) for value in values]
+def _as_texts(
+    name: str,
+    values: Iterable[object],
+    written: Callable[[object], str] = str,
+) -> pl.Series:
+    texts = [None if value is None else written(value) for value in values]
     return pl.Series(name, texts, pl.String)
 
 
@@ -54,12 +58,10 @@ def _kind(value: object) -> type:
 def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
     cells: list[dict[str, str] | None] = []
     for value in values:
-        if value is None:
-            cells.append(None)
-        elif isinstance(value, list | dict):
-            cells.append({"json": _json(value)})
-        else:
-            cells.append({"text": str(value)})
+        cell = {"text": str(value)}
+        if isinstance(value, list | dict):
+            cell = {"json": _json(value)}
+        cells.append(None if value is None else cell)
     return pl.Series(name, cells, MIXED)
 
 
@@ -147,8 +149,7 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts = [None if value is None else _json(value) for value in column.to_list()]
-    return pl.Series(column.name, texts, pl.String)
+    return _as_texts(column.name, column.to_list(), _json)
 
 
 def as_written(column: pl.Series) -> pl.Series:

@@ -288,19 +288,18 @@ def _decide_pair(judgements: Sequence[ReviewJudgement]) -> PairDecision:
         for judgement in judgements
         if judgement.answer in numbers
     ]
+    unsure = PairDecision("unsure", None, people, relation, differs=False)
     if not values:
-        return PairDecision("unsure", None, people, relation, differs=False)
+        return unsure
     mean = fmean(values)
     apart = max(values) - min(values)
     if any(judgement.answer in GRADES for judgement in judgements):
-        return PairDecision(
-            "decided", mean, people, relation, differs=apart > _TOLERANCE
-        )
+        differs = apart > _TOLERANCE
+        return unsure._replace(state="decided", value=mean, differs=differs)
     if mean == 0.5:
-        return PairDecision("disputed", None, people, relation, differs=True)
-    return PairDecision(
-        "decided", float(mean > 0.5), people, relation, differs=apart > 0
-    )
+        return unsure._replace(state="disputed", differs=True)
+    value = float(mean > 0.5)
+    return unsure._replace(state="decided", value=value, differs=apart > 0)
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:

@@ -93,7 +93,7 @@ class PairDataset:
         return counts
 
     def __repr__(self) -> str:
-        mean = mean_label(self.rows) if len(self) else 0.0
+        mean = mean_label(self.rows)
         labels = f"scores of {mean:.2f} on average"
         if self.label_kind == "binary":
             labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"

@@ -247,8 +247,8 @@ def _read_table_rows(
         for role, name in roles.items():
             texts[role] = as_text(frame, name, where).fill_null("")
         table = part.table.name if isinstance(part.table, Path) else where
-        for place, number in enumerate(frame[ROW]):
-            row = {role: column[place] for role, column in texts.items()}
+        for row in frame.select(ROW, **texts).iter_rows(named=True):
+            number = row[ROW]
             name = row.get("document") or f"{table}:{number}"
             body = row.get("body", "")
             blocks = blocks_of_cell(body)
@@ -259,10 +259,8 @@ def _read_table_rows(
             )
             asked = None
             if "question" in row:
-                asked = (
-                    without_tags(row["question"], where),
-                    without_tags(row["answer"], where),
-                )
+                question = without_tags(row["question"], where)
+                asked = question, without_tags(row["answer"], where)
             yield Document(name, in_row, row.get("title"), asked, number, "row")
 
 

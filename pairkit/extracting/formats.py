@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import logging
 import os
@@ -79,6 +78,7 @@ _DOCUTILS_SETTINGS = {
     "embed_stylesheet": False,
     "file_insertion_enabled": False,
     "halt_level": 5,
+    "output_encoding": "unicode",
     "raw_enabled": False,
     "report_level": 5,
     "syntax_highlight": "none",
@@ -95,9 +95,12 @@ _MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
 _MAX_XML_BYTES = 16 << 20  # of the texts of a Word document; a book has about 4 MiB
 _UNITS = {".pdf": "page", ".docx": "paragraph"}
 # The encoding that an HTML page names: `<meta charset="windows-1251">`.
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+# Not Latin-1, by which browsers understand Windows-1252.
+_CHARSET = re.compile(
+    rb"charset\s*=\s*[\"']?(?!iso-8859-1\b|latin-?1\b|us-ascii|utf)([\w-]+)",
+    re.IGNORECASE,
+)
 _HEAD_BYTES = 2_048
-_AS_BROWSERS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
 
 
 def plain_blocks(text: str) -> list[Block]:
@@ -177,9 +180,7 @@ def read_rst(text: str) -> Page:
         if node.line:
             node["classes"].append(f"{LINE}{node.line}")
     html = publish_from_doctree(
-        tree,
-        writer="html5",
-        settings_overrides={**_DOCUTILS_SETTINGS, "output_encoding": "unicode"},
+        tree, writer="html5", settings_overrides=_DOCUTILS_SETTINGS
     )
     page = read_html(html, is_marked=True)
     return replace(page, title=first_heading(page.blocks))
@@ -225,7 +226,7 @@ def _accept_unknown(text: str) -> None:
         shown: str,
         *_: Any,
         **__: Any,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Any:
         words = _ROLE_TARGET.sub("", shown).lstrip("!")
         if words.startswith("~"):
             words = words.rsplit(".", 1)[-1]
@@ -398,19 +399,13 @@ def _decoded(path: Path) -> str:
     """The text of a file; an HTML page may name another encoding than UTF-8."""
     content = read_whole(path)
     named = _CHARSET.search(content, 0, _HEAD_BYTES)
-    if named is not None and ENCODING not in os.environ and not _is_utf8(content):
+    as_utf8 = content.decode(errors="ignore").encode()
+    # ISO-2022-JP is ASCII.
+    is_utf8 = as_utf8 == content and b"\x1b$" not in content
+    if named is not None and ENCODING not in os.environ and not is_utf8:
         with suppress(LookupError, UnicodeDecodeError):
-            encoding = codecs.lookup(named[1].decode()).name
-            return content.decode(_AS_BROWSERS.get(encoding, encoding))
+            return content.decode(named[1].decode())
     try:
         return read_text(path)
     except DataError as error:
         raise UnreadableDocumentError("not_utf8") from error
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return b"\x1b$" not in content  # ISO-2022-JP

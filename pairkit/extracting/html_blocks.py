@@ -291,16 +291,16 @@ class _Reader:
     def _take_whole(self, element: etree._Element) -> bool:
         """Whether an element is code or a table with rows, which are blocks of their own."""
         if element.tag == "pre":
-            self._end_block()
-            self._add_code(element)
-            return True
-        if element.tag == "table" and not element.xpath(
+            add = self._add_code
+        elif element.tag == "table" and not element.xpath(
             "boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"
         ):
-            self._end_block()
-            self._add_table(element)
-            return True
-        return False
+            add = self._add_table
+        else:
+            return False
+        self._end_block()
+        add(element)
+        return True
 
     def _add_code(self, element: etree._Element) -> None:
         inner = element.find("code")

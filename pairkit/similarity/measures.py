@@ -37,8 +37,7 @@ def share_long(frame: pl.DataFrame, *columns: str) -> float:
 
 def opening_times() -> list[pl.Expr]:
     """The opening times of both issues; null if invalid."""
-    times = [pl.col(name) for name in _TIMES]
-    return [time.str.to_datetime(_FORMAT, strict=False) for time in times]
+    return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
 
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:

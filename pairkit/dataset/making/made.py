@@ -312,10 +312,10 @@ def export_pairs(
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
-    tables = {
-        out / f"{split}.{file_format}": rows for split, rows in dataset.splits.items()
-    }
-    files = {path: table_bytes(path, rows, raw=raw) for path, rows in tables.items()}
+    files = {}
+    for split, rows in dataset.splits.items():
+        path = out / f"{split}.{file_format}"
+        files[path] = table_bytes(path, rows, raw=raw)
     for path, data in files.items():
         check_file(path, data, fresh=fresh)
     for path, data in files.items():

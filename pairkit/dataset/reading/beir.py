@@ -89,18 +89,13 @@ def read_beir(folder: Path) -> BeirFolder:
     judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    return BeirFolder(
-        queries=_texts(_texts_file(folder, _QUERIES)).rename(
-            {"id": "query", "text": "anchor"}
-        ),
-        corpus=_texts(_texts_file(folder, _CORPUS)).rename(
-            {"id": "document", "text": "positive"}
-        ),
-        judgements=judgements,
-    )
+    queries = _texts(_texts_file(folder, _QUERIES), "query", "anchor")
+    corpus = _texts(_texts_file(folder, _CORPUS), "document", "positive")
+    return BeirFolder(queries, corpus, judgements)
 
 
-def _texts(path: Path) -> pl.DataFrame:
+def _texts(path: Path, key: str, role: str) -> pl.DataFrame:
+    """The ids and texts of a file, in columns of these names."""
     table = read_table(path).with_row_index(ROW, offset=1)
     if missing := {"_id", "text"} - {*table.columns}:
         raise DataError(
@@ -111,11 +106,13 @@ def _texts(path: Path) -> pl.DataFrame:
         check_flat(table[name], table[ROW], str(path))
     parts = pl.col(names).cast(pl.String).fill_null("")
     text = pl.concat_str(parts, separator=" ").str.strip_chars()
-    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
-    texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
-    repeated = texts.filter(~pl.col("id").is_first_distinct())
+    texts = table.select(
+        ROW, pl.col("_id").cast(pl.String).alias(key), text.alias(role)
+    )
+    texts = texts.unique([key, role], keep="first", maintain_order=True)
+    repeated = texts.filter(~pl.col(key).is_first_distinct())
     if repeated.height:
-        row, name = repeated.select(ROW, "id").row(0)
+        row, name = repeated.select(ROW, key).row(0)
         message = f"a second text with the id {one_line(str(name))}; remove one"
         raise DataError(message, path=path, row=row)
     return texts.drop(ROW)

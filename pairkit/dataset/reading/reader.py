@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from pairkit.dataset.records import (
     FILE,
     ROW,
     SPLITS,
+    LabelKind,
     PairDataset,
     count_generated_rows,
     join_bad_rows,
@@ -73,25 +74,12 @@ def read_pairs(
     *,
     split: str | None = None,
     placed: bool = False,
+    logged: bool = True,
 ) -> PairDataset:
-    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
-    pairs = collect_pairs(source, columns, rules, split=split, placed=placed)
-    report_bad_rows(pairs.bad_rows)
-    contents = contents_of(source)
-    if not isinstance(contents, PairDataset):
-        return pairs
-    return replace(pairs, bad_rows=join_bad_rows([contents.bad_rows, pairs.bad_rows]))
+    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`.
 
-
-def collect_pairs(
-    source: Source,
-    columns: Mapping[str, str] | None = None,
-    rules: LabelRules = AS_FOUND,
-    *,
-    split: str | None = None,
-    placed: bool = False,
-) -> PairDataset:
-    """Like `read_pairs`, but only with the rows that are left out now, which are not logged."""
+    Unless `logged`, rows that are left out aren't logged, and those of an earlier reading aren't included.
+    """
     source = contents_of(source)
     by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
@@ -105,13 +93,16 @@ def collect_pairs(
         splits[name] = join_frames(frames)
         if not meaning.binary:
             splits[name] = splits[name].cast({"label": pl.Float32})
-    return PairDataset(
-        splits,
-        source_name(source),
-        "binary" if meaning.binary else "graded",
-        source.labels if isinstance(source, PairDataset) else meaning.read,
-        join_bad_rows(bad),
-    )
+    labels = meaning.read
+    bad_rows = join_bad_rows(bad)
+    if logged:
+        report_bad_rows(bad_rows)
+    if isinstance(source, PairDataset):
+        labels = source.labels
+        if logged:
+            bad_rows = join_bad_rows([source.bad_rows, bad_rows])
+    kind: LabelKind = "binary" if meaning.binary else "graded"
+    return PairDataset(splits, source_name(source), kind, labels, bad_rows)
 
 
 def read_rows(
