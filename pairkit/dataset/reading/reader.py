@@ -232,10 +232,10 @@ class SourceTable:
             check_flat(values, rows[ROW], where)
             if values.dtype == pl.Binary:
                 values = as_text(rows, roles.label, where)
-            once = pl.repeat(1, rows.height, eager=True)
+            table = rows.select(value=values, row=ROW, times=1)
             texts = (roles.text1, roles.text2)
             names = classes.get(roles.label, ())
-            labels = LabelColumn(values, rows[ROW], once, where, texts, names)
+            labels = LabelColumn(table, roles.label, where, texts, names)
         # Blank lines of a text file are always left out.
         return cls(where, rows, roles, labels, skips or part.lines)
 
