@@ -71,12 +71,11 @@ def _json(value: object) -> str:
 
 def storable(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with texts, some of them JSON, in columns that no file format can store."""
-    texts = []
+    texts = list[pl.Series]()
     for column in frame.iter_columns():
         if column.dtype == MIXED:
-            cells = column.struct.unnest()
-            text = cells.select(pl.coalesce("text", "json")).to_series()
-            texts.append(text.alias(column.name))
+            either = pl.coalesce("text", "json").alias(column.name)
+            texts += column.struct.unnest().select(either)
         elif any(leaf in _UNSTORABLE for leaf in leaf_types(column.dtype)):
             texts.append(text_or_json(column))
     return frame.with_columns(texts)

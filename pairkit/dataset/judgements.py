@@ -185,8 +185,10 @@ class ReviewStore:
         """The settings of the review."""
         rows = self._fetch_rows("SELECT json FROM settings")
         if not rows:
-            message = "a review without settings; move it away or use another --store"
-            raise DataError(message, path=self.path)
+            raise DataError(
+                "a review without settings; move it away or use another --store",
+                path=self.path,
+            )
         ((text,),) = rows
         return ReviewSettings.model_validate_json(text)
 

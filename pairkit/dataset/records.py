@@ -45,7 +45,7 @@ _NO_ROWS = {
 
 
 # Without `eq`, as frames can't be compared by ==.
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 

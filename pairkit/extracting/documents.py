@@ -46,7 +46,7 @@ _TITLE_MARKS = " |—–·:»-"
 _TITLE_PARTS = re.compile(r"(?<!\s)\s+[|—–·:»\-]+\s+|:\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """A document with its blocks, or with a question and answer of a table."""
 
@@ -84,7 +84,7 @@ class Document:
         yield section
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """The paragraphs below a heading, or before the first heading."""
 
@@ -154,12 +154,12 @@ def read_documents(
         documents, repeated = without_repeats(documents)
         if repeated:
             dropped["repeated_paragraphs"] = repeated
-            message = "%s: left out %s paragraphs of menus and footers"
-            _LOG.warning(message, where, f"{repeated:,}")
+            words = f"left out {repeated:,} paragraphs of menus and footers"
+            _LOG.warning("%s: %s", where, words)
     return documents, dropped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DocumentFiles:
     """The documents of a folder, or a single one, and the other files."""
 

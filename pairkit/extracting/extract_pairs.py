@@ -71,7 +71,7 @@ _LIMITS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MinedPair:
     """A pair of texts from one or two documents."""
 
@@ -86,7 +86,7 @@ class MinedPair:
     left_out: str | None = None  # the reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Corpus:
     """All documents, with the settings of rules."""
 

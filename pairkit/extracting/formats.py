@@ -84,8 +84,8 @@ _DOCUTILS_SETTINGS = {
     "syntax_highlight": "none",
 }
 _registered_directives = set[str]()
-_MAX_MARKUP = 5_000  # characters of a paragraph whose markup is read
-_MAX_MESSAGES = 5_000
+# Characters of a paragraph whose markup is read, and messages of a document.
+_MAX_RST = 5_000
 
 _SHORT_LINE = 0.85  # of the usual length of a page's lines
 _LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
@@ -188,7 +188,7 @@ def read_rst(text: str) -> Page:
 
 def _bounded_parser() -> Any:
     """Docutils takes quadratic time for the markup of a paragraph, and for its messages."""
-    from docutils.nodes import Text, document
+    from docutils.nodes import Text
     from docutils.parsers.rst import Parser
     from docutils.parsers.rst.states import Inliner
 
@@ -196,17 +196,17 @@ def _bounded_parser() -> Any:
     parse = inliner.parse
 
     def parse_short(text: str, *place: Any) -> Any:
-        return ([Text(text)], []) if len(text) > _MAX_MARKUP else parse(text, *place)
+        return ([Text(text)], []) if len(text) > _MAX_RST else parse(text, *place)
 
     inliner.parse = parse_short
 
     class BoundedParser(Parser):
-        def setup_parse(self, text: str, tree: document) -> None:
+        def setup_parse(self, text: str, tree: Any) -> None:
             super().setup_parse(text, tree)
             messages = count(1)
 
             def check(_: Any) -> None:
-                if next(messages) > _MAX_MESSAGES:
+                if next(messages) > _MAX_RST:
                     raise UnreadableDocumentError("too_many_faults")
 
             tree.reporter.attach_observer(check)
@@ -308,8 +308,8 @@ def _read_pdf(content: bytes) -> Page:
     pages = []
     margins = Counter[str]()
     for page in reader.pages:
-        lines = page.extract_text().splitlines()
-        lines = [collapse_spaces(line) for line in lines if line.strip()]
+        text = page.extract_text()
+        lines = [*filter(None, map(collapse_spaces, text.splitlines()))]
         margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
         pages.append(lines)
     repeated = set()
@@ -399,9 +399,9 @@ def _decoded(path: Path) -> str:
     """The text of a file; an HTML page may name another encoding than UTF-8."""
     content = read_whole(path)
     named = _CHARSET.search(content, 0, _HEAD_BYTES)
-    as_utf8 = content.decode(errors="ignore").encode()
     # ISO-2022-JP is ASCII.
-    is_utf8 = as_utf8 == content and b"\x1b$" not in content
+    is_mail = b"\x1b$" in content
+    is_utf8 = not is_mail and content.decode(errors="ignore").encode() == content
     if named is not None and ENCODING not in os.environ and not is_utf8:
         with suppress(LookupError, UnicodeDecodeError):
             return content.decode(named[1].decode())

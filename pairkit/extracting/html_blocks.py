@@ -82,7 +82,7 @@ class UnreadableDocumentError(Exception):
     """A document that can't be read; its argument is the reason, as counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """The content of a file."""
 

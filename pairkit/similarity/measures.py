@@ -58,9 +58,8 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     if not positives or not negatives:
         return None
     ranks = gaps["gap"].rank("average")
-    rank_sum = float(ranks.filter(is_positive).sum())
-    smallest_sum = positives * (positives + 1) / 2
-    larger = (rank_sum - smallest_sum) / (positives * negatives)
+    mean_rank = float(ranks.filter(is_positive).sum()) / positives
+    larger = (mean_rank - (positives + 1) / 2) / negatives
     return round(1 - larger, 4)
 
 

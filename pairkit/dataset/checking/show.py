@@ -23,7 +23,7 @@ _MAX_CHARS = 1000  # of each text, so that the table fits on a screen
 _WIDTH = 130
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class ShownPair:
     """One row of a dataset, displayed as a table on a terminal and in a notebook.
 

@@ -63,7 +63,7 @@ _RANKS = {"test": 0, "validation": 1, "train": 3}
 _OTHER_RANK = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConnectedTexts:
     """The distinct texts of rows, in groups that must stay in one split."""
 

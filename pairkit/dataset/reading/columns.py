@@ -84,7 +84,7 @@ _NO_TEXT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roles:
     """The column of each role. Rows without `label` are positives, without `text2` single texts."""
 
@@ -285,7 +285,7 @@ def _mapped_roles(
         known.append("group")
     _check_mapping(used, known, names, where)
     if used.keys() == {"text1", "text2", "label"}:
-        return Roles(**used)
+        return Roles(used["text1"], used["text2"], used["label"])
     if used.keys() == {"anchor", "positive", *negatives}:
         negatives.sort(key=lambda role: int(role[len("negative_") :] or -1))
         in_order = tuple(used[role] for role in negatives)

@@ -25,10 +25,14 @@ def named_sources(sources: Given) -> dict[str, Source]:
     """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
     if isinstance(sources, Mapping):
         named = _by_name(sources)
+    elif (
+        not isinstance(sources, Sequence)
+        or isinstance(sources, str)
+        or _is_table(sources)
+    ):
+        named = _with_names([(None, cast("Source", sources))])
     else:
-        is_list = isinstance(sources, Sequence) and not isinstance(sources, str)
-        listed = sources if is_list and not _is_table(sources) else [sources]
-        named = _with_names([(None, cast("Source", source)) for source in listed])
+        named = _with_names([(None, source) for source in sources])
     for name, source in named.items():
         if isinstance(source, Path):
             named[name] = str(source)

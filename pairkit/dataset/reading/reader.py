@@ -37,7 +37,6 @@ from pairkit.dataset.records import (
     FILE,
     ROW,
     SPLITS,
-    LabelKind,
     PairDataset,
     count_generated_rows,
     join_bad_rows,
@@ -47,7 +46,7 @@ from pairkit.dataset.records import (
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SplitRows:
     """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
 
@@ -101,8 +100,13 @@ def read_pairs(
         labels = source.labels
         if logged:
             bad_rows = join_bad_rows([source.bad_rows, bad_rows])
-    kind: LabelKind = "binary" if meaning.binary else "graded"
-    return PairDataset(splits, source_name(source), kind, labels, bad_rows)
+    return PairDataset(
+        splits,
+        source_name(source),
+        "binary" if meaning.binary else "graded",
+        labels,
+        bad_rows,
+    )
 
 
 def read_rows(
@@ -198,7 +202,7 @@ class UsableRows(NamedTuple):
     bad: pl.DataFrame | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SourceTable:
     """One table of a source with the roles of its columns."""
 
@@ -321,5 +325,6 @@ def _note_unused_splits(rows: pl.DataFrame, where: str) -> None:
     if rows.schema.get("split") == pl.String:
         splits = rows["split"].drop_nulls().unique()
         if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-            message = "%s: the column split is not used, so all rows are in one split"
-            note_once(message, where)
+            note_once(
+                "%s: the column split is not used, so all rows are in one split", where
+            )

@@ -188,8 +188,11 @@ def _form_of(path: Path) -> _SeparatedForm:
     number, line = next(((n, line) for n, line in lines if line.strip()), (0, ""))
     line = line.rstrip("\r\n")
     if "\0" in line:
-        message = "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8"
-        raise DataError(message, path=path, row=number)
+        raise DataError(
+            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8",
+            path=path,
+            row=number,
+        )
     plain = _QUOTED.sub("", line)
     hint = _SEPARATOR_HINT.fullmatch(line)
     if hint:
