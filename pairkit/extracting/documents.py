@@ -154,8 +154,11 @@ def read_documents(
         documents, repeated = without_repeats(documents)
         if repeated:
             dropped["repeated_paragraphs"] = repeated
-            words = f"left out {repeated:,} paragraphs of menus and footers"
-            _LOG.warning("%s: %s", where, words)
+            _LOG.warning(
+                "%s: %s",
+                where,
+                f"left out {repeated:,} paragraphs of menus and footers",
+            )
     return documents, dropped
 
 

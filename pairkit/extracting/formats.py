@@ -308,8 +308,8 @@ def _read_pdf(content: bytes) -> Page:
     pages = []
     margins = Counter[str]()
     for page in reader.pages:
-        text = page.extract_text()
-        lines = [*filter(None, map(collapse_spaces, text.splitlines()))]
+        plain = map(collapse_spaces, page.extract_text().splitlines())
+        lines = [*filter(None, plain)]
         margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
         pages.append(lines)
     repeated = set()

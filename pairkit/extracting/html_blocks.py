@@ -57,7 +57,7 @@ def opening_text(text: str, max_chars: int) -> str:
 BlockKind = Literal["heading", "question", "paragraph", "code", "table"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """The text of a link, and its target as in the document."""
 
