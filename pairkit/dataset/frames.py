@@ -71,11 +71,11 @@ def _json(value: object) -> str:
 
 def storable(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with texts, some of them JSON, in columns that no file format can store."""
-    texts = list[pl.Series]()
+    texts = []
     for column in frame.iter_columns():
         if column.dtype == MIXED:
             either = pl.coalesce("text", "json").alias(column.name)
-            texts += column.struct.unnest().select(either)
+            texts.append(column.struct.unnest().select(either).to_series())
         elif any(leaf in _UNSTORABLE for leaf in leaf_types(column.dtype)):
             texts.append(text_or_json(column))
     return frame.with_columns(texts)
