@@ -98,13 +98,15 @@ def audit(request: AuditRequest) -> AuditReport:
         []
     """
     from pairkit.dataset.checking.audit import audit_pairs
-    from pairkit.dataset.reading.reader import collect_pairs
+    from pairkit.dataset.reading.reader import read_pairs
     from pairkit.dataset.table_files import TableFile, save_table
 
     file = argument("out", request.out, TableFile | None)
     rules = request.rules()
     skipping = replace(rules, bad_rows="skip")
-    pairs = collect_pairs(request.source, request.columns, skipping, placed=True)
+    pairs = read_pairs(
+        request.source, request.columns, skipping, placed=True, logged=False
+    )
     result = audit_pairs(pairs, skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)

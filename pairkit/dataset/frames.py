@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,8 @@ from polars.datatypes import DataType, DataTypeClass
 
 # The type of a column of texts beside lists or structures, which are JSON.
 MIXED = pl.Struct({"text": pl.String, "json": pl.String})
+# Types of single values; a structure among them has no fields.
+_UNSTORABLE = (pl.Int128, pl.UInt128, pl.Object, pl.Struct)
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -26,16 +28,25 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    kinds = {_kind(value) for value in values if value is not None}
+    filled = [value for value in values if value is not None]
+    kinds = {*map(_kind, filled)}
     if len(kinds) > 1:
         return _mixed(name, values)
     column = pl.Series(name, values, strict=False)
     # Structures may have different kinds of values.
     if column.dtype == pl.Object and object not in kinds:
         return _mixed(name, values)
-    if column.dtype == pl.Int128:  # no file format has such long integers
-        return column.cast(pl.String)
-    return column
+    # polars drops integers above 128 bits.
+    return column if column.count() == len(filled) else _as_texts(name, values)
+
+
+def _as_texts(
+    name: str,
+    values: Iterable[object],
+    written: Callable[[object], str] = str,
+) -> pl.Series:
+    texts = [None if value is None else written(value) for value in values]
+    return pl.Series(name, texts, pl.String)
 
 
 def _kind(value: object) -> type:
@@ -47,12 +58,10 @@ def _kind(value: object) -> type:
 def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
     cells: list[dict[str, str] | None] = []
     for value in values:
-        if value is None:
-            cells.append(None)
-        elif isinstance(value, list | dict):
-            cells.append({"json": _json(value)})
-        else:
-            cells.append({"text": str(value)})
+        cell = {"text": str(value)}
+        if isinstance(value, list | dict):
+            cell = {"json": _json(value)}
+        cells.append(None if value is None else cell)
     return pl.Series(name, cells, MIXED)
 
 
@@ -60,12 +69,15 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def unmixed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with texts, some of them JSON, in columns of `MIXED`."""
+def storable(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with texts, some of them JSON, in columns that no file format can store."""
     texts = []
-    for name in frame.select(cs.by_dtype(MIXED)).columns:
-        cells = pl.col(name).struct.field("text", "json")
-        texts.append(pl.coalesce(cells).alias(name))
+    for column in frame.iter_columns():
+        if column.dtype == MIXED:
+            either = pl.coalesce("text", "json").alias(column.name)
+            texts.append(column.struct.unnest().select(either).to_series())
+        elif any(leaf in _UNSTORABLE for leaf in leaf_types(column.dtype)):
+            texts.append(text_or_json(column))
     return frame.with_columns(texts)
 
 
@@ -116,17 +128,19 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def text_or_json(column: pl.Series) -> pl.Series:
     """Values as texts, those without a plain text as JSON."""
+    if column.dtype == pl.Object:
+        return _as_texts(column.name, column)
     if is_plain(column.dtype) and column.dtype != pl.Duration:
         return column.cast(pl.String)
     return as_json(column)
 
 
 def leaf_types(dtype: Any) -> Iterator[DataType]:
-    """The types of the values in lists and structures; of another type, itself."""
-    if isinstance(dtype, pl.Struct):
+    """The types of the values in lists and structures; of another or an empty one, itself."""
+    if isinstance(dtype, pl.Struct) and dtype.fields:
         for field in dtype.fields:
             yield from leaf_types(field.dtype)
-    elif dtype.is_nested():
+    elif isinstance(dtype, pl.List | pl.Array):
         yield from leaf_types(dtype.inner)
     else:
         yield dtype
@@ -134,8 +148,7 @@ def leaf_types(dtype: Any) -> Iterator[DataType]:
 
 def as_json(column: pl.Series) -> pl.Series:
     """Lists, structures or other values as JSON texts."""
-    texts = [None if value is None else _json(value) for value in column.to_list()]
-    return pl.Series(column.name, texts, pl.String)
+    return _as_texts(column.name, column.to_list(), _json)
 
 
 def as_written(column: pl.Series) -> pl.Series:

@@ -185,8 +185,10 @@ class ReviewStore:
         """The settings of the review."""
         rows = self._fetch_rows("SELECT json FROM settings")
         if not rows:
-            message = "a review without settings; move it away or use another --store"
-            raise DataError(message, path=self.path)
+            raise DataError(
+                "a review without settings; move it away or use another --store",
+                path=self.path,
+            )
         ((text,),) = rows
         return ReviewSettings.model_validate_json(text)
 
@@ -288,19 +290,18 @@ def _decide_pair(judgements: Sequence[ReviewJudgement]) -> PairDecision:
         for judgement in judgements
         if judgement.answer in numbers
     ]
+    unsure = PairDecision("unsure", None, people, relation, differs=False)
     if not values:
-        return PairDecision("unsure", None, people, relation, differs=False)
+        return unsure
     mean = fmean(values)
     apart = max(values) - min(values)
     if any(judgement.answer in GRADES for judgement in judgements):
-        return PairDecision(
-            "decided", mean, people, relation, differs=apart > _TOLERANCE
-        )
+        differs = apart > _TOLERANCE
+        return unsure._replace(state="decided", value=mean, differs=differs)
     if mean == 0.5:
-        return PairDecision("disputed", None, people, relation, differs=True)
-    return PairDecision(
-        "decided", float(mean > 0.5), people, relation, differs=apart > 0
-    )
+        return unsure._replace(state="disputed", differs=True)
+    value = float(mean > 0.5)
+    return unsure._replace(state="decided", value=value, differs=apart > 0)
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:

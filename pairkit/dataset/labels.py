@@ -93,7 +93,7 @@ LabelRange = Annotated[tuple[float, float], BeforeValidator(_read_range)]
 """The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelRules:
     """User rules for labels (see `LabelValues` and `LabelRange`) and for rows without a label or text."""
 
@@ -118,7 +118,7 @@ def label_rules(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelsRead:
     """How labels were read: their meaning, and the rows skipped by label."""
 

@@ -45,7 +45,7 @@ _NO_ROWS = {
 
 
 # Without `eq`, as frames can't be compared by ==.
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PairDataset:
     """Pairs by split; each frame has text1, text2, label, and then other columns.
 
@@ -93,7 +93,7 @@ class PairDataset:
         return counts
 
     def __repr__(self) -> str:
-        mean = mean_label(self.rows) if len(self) else 0.0
+        mean = mean_label(self.rows)
         labels = f"scores of {mean:.2f} on average"
         if self.label_kind == "binary":
             labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"

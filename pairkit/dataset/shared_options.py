@@ -26,8 +26,10 @@ def mapping(flag: str, text: str | None) -> dict[str, str] | None:
     pairs = {}
     for part in filter(None, (text or "").split(",")):
         key, _, value = map(str.strip, part.partition("="))
-        if not key or not value:
-            raise ConfigError(f"{flag} {text}: expected name=value,name=value")
+        if not key or not value or key in pairs:
+            raise ConfigError(
+                f"{flag} {text}: expected name=value,name=value, each name once"
+            )
         pairs[key] = value
     return pairs or None
 

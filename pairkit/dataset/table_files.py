@@ -56,8 +56,10 @@ def table_bytes(
         return parquet_bytes(rows)
     for name, dtype in rows.schema.items():
         if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
-            message = f"column {one_line(name)} has bytes, which {ending[1:]} can't store; drop or decode it"
-            raise DataError(message, path=path)
+            raise DataError(
+                f"column {one_line(name)} has bytes, which {ending[1:]} can't store; drop or decode it",
+                path=path,
+            )
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
     nested = [column for column in rows.iter_columns() if column.dtype.is_nested()]

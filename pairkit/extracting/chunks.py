@@ -20,7 +20,7 @@ _BETWEEN = " > "
 _LINED = ("code", "table")  # blocks that are cut between lines
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chunk:
     """Part of a document; `title` is the path of headings above it."""
 
@@ -31,7 +31,7 @@ class Chunk:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Piece:
     """A block, or part of a long one."""
 

@@ -46,7 +46,7 @@ _TITLE_MARKS = " |—–·:»-"
 _TITLE_PARTS = re.compile(r"(?<!\s)\s+[|—–·:»\-]+\s+|:\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """A document with its blocks, or with a question and answer of a table."""
 
@@ -84,7 +84,7 @@ class Document:
         yield section
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """The paragraphs below a heading, or before the first heading."""
 
@@ -154,12 +154,15 @@ def read_documents(
         documents, repeated = without_repeats(documents)
         if repeated:
             dropped["repeated_paragraphs"] = repeated
-            message = "%s: left out %s paragraphs of menus and footers"
-            _LOG.warning(message, where, f"{repeated:,}")
+            _LOG.warning(
+                "%s: %s",
+                where,
+                f"left out {repeated:,} paragraphs of menus and footers",
+            )
     return documents, dropped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DocumentFiles:
     """The documents of a folder, or a single one, and the other files."""
 
@@ -194,9 +197,12 @@ def document_files(source: Source) -> DocumentFiles | None:
         return None
     documents = []
     others = []
+    # A result of ours, perhaps of an earlier run, isn't part of its source.
+    results = {record.parent for record in path.rglob("*/run.json")}
     for file in sorted(path.rglob("*")):
         folders = file.relative_to(path).parent.parts
-        if any(folder.startswith(".") for folder in folders):
+        is_hidden = any(folder.startswith(".") for folder in folders)
+        if is_hidden or not results.isdisjoint(file.parents):
             continue
         if file.is_file() and is_document(file):
             documents.append(file)
@@ -244,8 +250,8 @@ def _read_table_rows(
         for role, name in roles.items():
             texts[role] = as_text(frame, name, where).fill_null("")
         table = part.table.name if isinstance(part.table, Path) else where
-        for place, number in enumerate(frame[ROW]):
-            row = {role: column[place] for role, column in texts.items()}
+        for row in frame.select(ROW, **texts).iter_rows(named=True):
+            number = row[ROW]
             name = row.get("document") or f"{table}:{number}"
             body = row.get("body", "")
             blocks = blocks_of_cell(body)
@@ -256,10 +262,8 @@ def _read_table_rows(
             )
             asked = None
             if "question" in row:
-                asked = (
-                    without_tags(row["question"], where),
-                    without_tags(row["answer"], where),
-                )
+                question = without_tags(row["question"], where)
+                asked = question, without_tags(row["answer"], where)
             yield Document(name, in_row, row.get("title"), asked, number, "row")
 
 
@@ -273,6 +277,7 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
     first_blocks = [document.blocks[0] for document in documents if document.blocks]
     names |= _common(block.path[:1] for block in first_blocks)
+    longest_first = sorted(names, key=lambda name: (-len(name), name))
     repeated = _common(
         [block.text for block in _margins(document)] for document in documents
     )
@@ -286,7 +291,7 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
         blocks = [_without_name(block, names) for block in blocks]
         # A heading without a path was the site's name.
         blocks = [block for block in blocks if block.kind != "heading" or block.path]
-        title = _short_title(document.title, names)
+        title = _short_title(document.title, longest_first)
         kept.append(replace(document, blocks=tuple(blocks), title=title))
     return kept, count
 

@@ -71,7 +71,7 @@ _LIMITS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MinedPair:
     """A pair of texts from one or two documents."""
 
@@ -83,9 +83,10 @@ class MinedPair:
     place: str
     # Whether the anchor stands for the positive, as a title or link does, so that it must have only one.
     anchor_is_name: bool = True
+    left_out: str | None = None  # the reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Corpus:
     """All documents, with the settings of rules."""
 
@@ -216,10 +217,8 @@ def make_mined(
             documents.append(replace(document, blocks=blocks))
         run = _make_run_record(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        pairs = mark_unusable(
-            _mine_pairs(documents, chosen, settings, show),
-            max_chars=settings["max_chars"],
-        )
+        found = _mine_pairs(documents, chosen, settings, show)
+        pairs = mark_unusable(found, settings["max_chars"])
         with stage("divide into splits", show):
             rows = _divide_pairs(pairs, settings)
     dataset = build_result(rows, "binary", str(out or source_name(source)))
@@ -258,14 +257,13 @@ def _mine_pairs(
 
 
 def _divide_pairs(
-    pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
+    pairs: Sequence[MinedPair], settings: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
     cells = []
-    for pair, reason in pairs:
-        texts = (pair.anchor, pair.positive)
-        origin = (pair.document, pair.target, pair.place)
-        cells.append((*texts, pair.rule, *origin, reason))
+    for pair in pairs:
+        origin = (pair.rule, pair.document, pair.target, pair.place)
+        cells.append((pair.anchor, pair.positive, *origin, pair.left_out))
     rows = pl.DataFrame(cells, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row")
     rows = rows.with_columns(label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
@@ -293,24 +291,23 @@ def _make_run_record(
     return run_record("extract", inputs, {**settings, "columns": dict(columns or {})})
 
 
-def mark_unusable(
-    pairs: Sequence[MinedPair], *, max_chars: int
-) -> list[tuple[MinedPair, str | None]]:
-    """The pairs with their texts cut, each with the reason for leaving it out, or None."""
+def mark_unusable(pairs: Sequence[MinedPair], max_chars: int) -> list[MinedPair]:
+    """The pairs with their texts cut, some with the reason for leaving it out."""
     cut = []
     positives_of_name = defaultdict[str, set[str]](set)
     for pair in pairs:
         anchor = opening_text(pair.anchor, max_chars)
         positive = opening_text(pair.positive, max_chars)
         pair = replace(pair, anchor=anchor, positive=positive)
-        reason = _why_unusable(pair)
-        cut.append((pair, reason))
-        if reason is None and pair.anchor_is_name:
+        pair = replace(pair, left_out=_why_unusable(pair))
+        cut.append(pair)
+        if pair.left_out is None and pair.anchor_is_name:
             positives_of_name[anchor.casefold()].add(positive.casefold())
 
     seen = set()
     checked = []
-    for pair, reason in cut:
+    for pair in cut:
+        reason = pair.left_out
         anchor = pair.anchor.casefold()
         texts = frozenset((anchor, pair.positive.casefold()))
         if reason is None:
@@ -320,7 +317,7 @@ def mark_unusable(
                 reason = "repeated"
             else:
                 seen.add(texts)
-        checked.append((pair, reason))
+        checked.append(replace(pair, left_out=reason))
     return checked
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -19,6 +22,7 @@ from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.container import container_plugin
 
+from pairkit.base.cli.options import ENCODING
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.extras import needed_for
 from pairkit.base.system.text_lines import read_text, read_whole
@@ -74,11 +78,14 @@ _DOCUTILS_SETTINGS = {
     "embed_stylesheet": False,
     "file_insertion_enabled": False,
     "halt_level": 5,
+    "output_encoding": "unicode",
     "raw_enabled": False,
     "report_level": 5,
     "syntax_highlight": "none",
 }
 _registered_directives = set[str]()
+# Characters of a paragraph whose markup is read, and messages of a document.
+_MAX_RST = 5_000
 
 _SHORT_LINE = 0.85  # of the usual length of a page's lines
 _LAST_SIGNS = (".", ":", "!", "?", "。", "؟", "।")
@@ -88,7 +95,11 @@ _MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
 _MAX_XML_BYTES = 16 << 20  # of the texts of a Word document; a book has about 4 MiB
 _UNITS = {".pdf": "page", ".docx": "paragraph"}
 # The encoding that an HTML page names: `<meta charset="windows-1251">`.
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+# Not Latin-1, by which browsers understand Windows-1252.
+_CHARSET = re.compile(
+    rb"charset\s*=\s*[\"']?(?!iso-8859-1\b|latin-?1\b|us-ascii|utf)([\w-]+)",
+    re.IGNORECASE,
+)
 _HEAD_BYTES = 2_048
 
 
@@ -162,17 +173,45 @@ def read_rst(text: str) -> Page:
     from docutils.nodes import Element
 
     _accept_unknown(text)
-    tree = publish_doctree(text, settings_overrides=_DOCUTILS_SETTINGS)
+    tree = publish_doctree(
+        text, parser=_bounded_parser(), settings_overrides=_DOCUTILS_SETTINGS
+    )
     for node in tree.findall(Element):
         if node.line:
             node["classes"].append(f"{LINE}{node.line}")
     html = publish_from_doctree(
-        tree,
-        writer="html5",
-        settings_overrides={**_DOCUTILS_SETTINGS, "output_encoding": "unicode"},
+        tree, writer="html5", settings_overrides=_DOCUTILS_SETTINGS
     )
     page = read_html(html, is_marked=True)
     return replace(page, title=first_heading(page.blocks))
+
+
+def _bounded_parser() -> Any:
+    """Docutils takes quadratic time for the markup of a paragraph, and for its messages."""
+    from docutils.nodes import Text
+    from docutils.parsers.rst import Parser
+    from docutils.parsers.rst.states import Inliner
+
+    inliner: Any = Inliner()  # a subclass would lack its patterns
+    parse = inliner.parse
+
+    def parse_short(text: str, *place: Any) -> Any:
+        return ([Text(text)], []) if len(text) > _MAX_RST else parse(text, *place)
+
+    inliner.parse = parse_short
+
+    class BoundedParser(Parser):
+        def setup_parse(self, text: str, tree: Any) -> None:
+            super().setup_parse(text, tree)
+            messages = count(1)
+
+            def check(_: Any) -> None:
+                if next(messages) > _MAX_RST:
+                    raise UnreadableDocumentError("too_many_faults")
+
+            tree.reporter.attach_observer(check)
+
+    return BoundedParser(inliner=inliner)
 
 
 def _accept_unknown(text: str) -> None:
@@ -187,7 +226,7 @@ def _accept_unknown(text: str) -> None:
         shown: str,
         *_: Any,
         **__: Any,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Any:
         words = _ROLE_TARGET.sub("", shown).lstrip("!")
         if words.startswith("~"):
             words = words.rsplit(".", 1)[-1]
@@ -269,8 +308,8 @@ def _read_pdf(content: bytes) -> Page:
     pages = []
     margins = Counter[str]()
     for page in reader.pages:
-        lines = page.extract_text().splitlines()
-        lines = [collapse_spaces(line) for line in lines if line.strip()]
+        plain = map(collapse_spaces, page.extract_text().splitlines())
+        lines = [*filter(None, plain)]
         margins.update(_without_numbers(line) for line in {*lines[:2], *lines[-2:]})
         pages.append(lines)
     repeated = set()
@@ -358,14 +397,15 @@ def read_page(path: Path) -> Page:
 
 def _decoded(path: Path) -> str:
     """The text of a file; an HTML page may name another encoding than UTF-8."""
+    content = read_whole(path)
+    named = _CHARSET.search(content, 0, _HEAD_BYTES)
+    # ISO-2022-JP is ASCII.
+    is_mail = b"\x1b$" in content
+    is_utf8 = not is_mail and content.decode(errors="ignore").encode() == content
+    if named is not None and ENCODING not in os.environ and not is_utf8:
+        with suppress(LookupError, UnicodeDecodeError):
+            return content.decode(named[1].decode())
     try:
         return read_text(path)
     except DataError as error:
-        content = read_whole(path)
-        named = _CHARSET.search(content, 0, _HEAD_BYTES)
-        try:
-            if named is not None:
-                return content.decode(named[1].decode())
-        except (LookupError, UnicodeDecodeError):
-            pass
         raise UnreadableDocumentError("not_utf8") from error

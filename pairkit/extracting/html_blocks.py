@@ -57,7 +57,7 @@ def opening_text(text: str, max_chars: int) -> str:
 BlockKind = Literal["heading", "question", "paragraph", "code", "table"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """The text of a link, and its target as in the document."""
 
@@ -82,7 +82,7 @@ class UnreadableDocumentError(Exception):
     """A document that can't be read; its argument is the reason, as counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """The content of a file."""
 
@@ -291,16 +291,16 @@ class _Reader:
     def _take_whole(self, element: etree._Element) -> bool:
         """Whether an element is code or a table with rows, which are blocks of their own."""
         if element.tag == "pre":
-            self._end_block()
-            self._add_code(element)
-            return True
-        if element.tag == "table" and not element.xpath(
+            add = self._add_code
+        elif element.tag == "table" and not element.xpath(
             "boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"
         ):
-            self._end_block()
-            self._add_table(element)
-            return True
-        return False
+            add = self._add_table
+        else:
+            return False
+        self._end_block()
+        add(element)
+        return True
 
     def _add_code(self, element: etree._Element) -> None:
         inner = element.find("code")

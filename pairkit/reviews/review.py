@@ -33,7 +33,7 @@ from pairkit.dataset.making.made import (
     write_result,
 )
 from pairkit.dataset.reading.in_memory import Source
-from pairkit.dataset.reading.reader import collect_pairs
+from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.review_report import (
     HEADING,
@@ -226,7 +226,7 @@ def apply_review(
     result = build_result(
         rows, dataset.label_kind, str(out or dataset.source), [dataset]
     )
-    audit_pairs(collect_pairs(result.pairs, placed=True)).check()
+    audit_pairs(read_pairs(result.pairs, placed=True, logged=False)).check()
     result.statistics["reviewed_pairs"] = int(result.pairs.rows["reviewed"].sum())
     result.statistics["relabelled_pairs"] = relabelled
     what = (

@@ -224,8 +224,8 @@ class _Sharing:
 
     def where(self, is_chosen: Mask) -> _Sharing:
         """Some of the items."""
-        return _Sharing(
-            holders=self.holders,
+        return replace(
+            self,
             items=self.items[is_chosen],
             starts=self.starts[is_chosen],
             sizes=self.sizes[is_chosen],
@@ -267,10 +267,8 @@ class _Search:
         pairs = (sizes**2).sum()
         searches = (sizes > _FEW).sum()
         entries = sizes.sum() * self.sets.counts.mean()
-        seconds = pairs * _SECONDS_PER_PAIR
-        seconds += searches * _SECONDS_PER_SEARCH
-        seconds += entries * _SECONDS_PER_ENTRY
-        return float(seconds)
+        of_pairs = pairs * _SECONDS_PER_PAIR + searches * _SECONDS_PER_SEARCH
+        return float(of_pairs + entries * _SECONDS_PER_ENTRY)
 
     def _compare_by_items(self, sharing: _Sharing) -> None:
         """Compare the sets that share an item: few pair by pair, many by a search among them."""

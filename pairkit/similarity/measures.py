@@ -37,8 +37,7 @@ def share_long(frame: pl.DataFrame, *columns: str) -> float:
 
 def opening_times() -> list[pl.Expr]:
     """The opening times of both issues; null if invalid."""
-    times = [pl.col(name) for name in _TIMES]
-    return [time.str.to_datetime(_FORMAT, strict=False) for time in times]
+    return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
 
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
@@ -59,9 +58,8 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     if not positives or not negatives:
         return None
     ranks = gaps["gap"].rank("average")
-    rank_sum = float(ranks.filter(is_positive).sum())
-    smallest_sum = positives * (positives + 1) / 2
-    larger = (rank_sum - smallest_sum) / (positives * negatives)
+    mean_rank = float(ranks.filter(is_positive).sum()) / positives
+    larger = (mean_rank - (positives + 1) / 2) / negatives
     return round(1 - larger, 4)
 
 

@@ -16,7 +16,6 @@ the memory for the largest family.
 
 from __future__ import annotations
 
-import logging
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +45,6 @@ from pairkit.similarity.terms import terms
 
 DEFAULT_THRESHOLD = 0.8
 
-_LOG = logging.getLogger(__name__)
 _CHUNK = 2048  # texts per batch, which bounds the memory
 _WORD = re.compile(r"\w")
 # A different one for each word of a triple, so that their order counts.
@@ -91,21 +89,15 @@ def near_identical_to(
 ) -> Indices:
     """The smallest index in each text's group, its own if it has none; (text,)."""
     first, has_words = _first_equal(texts)
-    themselves = singletons(len(first))
     ties = array("q")  # two members for each
-    distinct = np.flatnonzero(has_words & (first == themselves))
+    distinct = np.flatnonzero(has_words & (first == singletons(len(first))))
     for family in _families(texts, distinct, threshold):
         members = family.tolist()
         sets = list(shingle_sets(texts[member] for member in members))
         for one, other in _similar_sets(sets, threshold):
             ties.extend((members[one], members[other]))
     low, high = np.reshape(ties, (-1, 2)).T
-    groups = connected(first, low, high)
-    count = len(np.unique(groups[groups != themselves]))
-    _LOG.info(
-        "near-identical at %g: %d groups among %d texts", threshold, count, len(groups)
-    )
-    return groups
+    return connected(first, low, high)
 
 
 def _first_equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:

@@ -4,6 +4,7 @@ import polars as pl
 
 import pairkit
 from pairkit import LeakError, PairDataset, audit
+from pairkit.dataset.reading.tables import read_table
 from tests.contract.conftest import run_pairs
 from tests.support.shorthand import (
     config_error,
@@ -29,36 +30,26 @@ def issues(*rows):
 
 
 @parametrize(
-    "train, test, leaks",
+    "train, text, leak",
     [
-        ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], ("j k l", "m n o", 1), []),
-        ([("a b c", "d e f", 1)], ("a b c", "m n o", 0), ["1 shared texts"]),
-        (
-            [(LONG, "d e f", 1)],
-            (f"{LONG} today", "m n o", 0),
-            ["1 near-identical texts"],
-        ),
-        (
-            [(LONG, "d e f", 1), (f"{LONG} today", "x y z", 0)],
-            ("j k l", "m n o", 1),
-            [],
-        ),
+        ([("a b c", "d e f", 1), ("a b c", "g h i", 0)], "j k l", ""),
+        ([("a b c", "d e f", 1)], "a b c", "1 shared texts"),
+        ([(LONG, "d e f", 1)], f"{LONG} today", "1 near-identical texts"),
+        ([(LONG, "d e f", 1), (f"{LONG} today", "x y z", 0)], "j k l", ""),
     ],
 )
-def test_texts_in_two_splits(train, test, leaks):
-    report = audit(dataset(train=train, test=[test]))
-    assert report.leaks == json.loads(json.dumps(report.to_dict()))["leaks"] == leaks
-    assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (
-        len(train),
-        0.5 if len(train) == 2 else 1,
-    )
-    assert repr(report).splitlines()[-1] == (
-        f"LEAKS: {leaks[0]}" if leaks else "no leaks"
-    )
-    if leaks:
-        with raises(LeakError, match=f"made up: leaks between splits: {leaks[0]}"):
+def test_texts_in_two_splits(train, text, leak):
+    report = audit(dataset(train=train, test=[(text, "m n o", 0)]))
+    leaks = json.loads(json.dumps(report.to_dict()))["leaks"]
+    assert report.leaks == leaks == [leak] * bool(leak)
+    assert report.splits["train"].pairs == len(train)
+    assert report.splits["train"].positive_share == 1 / len(train)
+    last = f"LEAKS: {leak}" if leak else "no leaks"
+    assert repr(report).splitlines()[-1] == last
+    if leak:
+        with raises(LeakError, match=f"made up: leaks between splits: {leak}"):
             report.check()
-    if leaks == ["1 shared texts"]:
+    if leak == "1 shared texts":
         assert report.shared_issues.examples == ("a b c  in train, test",)
 
 
@@ -110,16 +101,12 @@ def test_repeats_and_contradictions_in_a_file(tmp_path, ending):
         'text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n'
     )
     assert run_pairs("audit", path, "--out", out).code == 0
-    reading = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}
-    found = (
-        pl.read_csv(out, separator="\t") if ending == "tsv" else reading[ending](out)
-    )
-    assert {*found["file"]} == {str(path)}
-    assert found.select("kind", "group", "row", "text1", "label").rows() == [
-        ("contradiction", 1, 2, "A b!", 1),
-        ("contradiction", 1, 5, "say c", 0),
-        ("repeat", 2, 6, "e", 1),
-        ("repeat", 2, 7, "F", 1),
+    found = read_table(out).select("kind", "group", "row", "text1", "label", "file")
+    assert found.select(pl.all().cast(pl.String)).rows() == [
+        ("contradiction", "1", "2", "A b!", "1", str(path)),
+        ("contradiction", "1", "5", "say c", "0", str(path)),
+        ("repeat", "2", "6", "e", "1", str(path)),
+        ("repeat", "2", "7", "F", "1", str(path)),
     ]
     with config_error(
         r"out = \S*/again\.xlsx: expected a name that ends in \.csv, \.tsv"

@@ -199,11 +199,12 @@ def test_chunks_have_headings_anchors_and_lines(tmp_path, name, content, rows):
 def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path):
     for number in range(5):
         (tmp_path / f"{number}.html").write_text(
-            f"<title>Part {number} | Acme wiki</title><h1>Acme wiki</h1><p>Signed in as Ann.</p>"
+            f"<title>Acme wiki help | Part {number}</title><h1>Acme wiki</h1><p>Signed in as Ann.</p>"
             f"<h2>Part {number}</h2><p>Fact {number}.</p><p>All rights reserved.</p>"
         )
     documents, dropped = read_documents(tmp_path, None, lambda _: None)
     assert dropped == {"repeated_paragraphs": 10}
+    assert [page.title for page in documents] == [f"Part {n}" for n in range(5)]
     chunks = [
         chunk
         for document in documents
@@ -217,20 +218,28 @@ def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path):
 def test_pages_of_other_encodings_and_damaged_files(tmp_path):
     page = "<meta charset=gb18030><h1>指南</h1><p>水泵输送水。</p>"
     (tmp_path / "zh.html").write_bytes(page.encode("gb18030"))
+    page = "<meta charset=windows-1250><p>Tiskárna nefunguje dobře."
+    (tmp_path / "cs.html").write_bytes(page.encode("cp1250"))
     for name in ("a.pdf", "a.docx", "b.docx"):
         (tmp_path / name).write_bytes(b"PK" if name == "a.docx" else b"")
     (tmp_path / "deep.html").write_text("<div>" * 5_000)
     nested = "\n\n".join(f"{'  ' * depth}* item" for depth in range(300))
     (tmp_path / "deep.rst").write_text(nested)
+    (tmp_path / "faults.rst").write_text("a_ b\n\n" * 5_001)
+    (tmp_path / "long.rst").write_text("*a*\n" * 1_300)
     (tmp_path / "bomb.docx").write_bytes(
         zipped("word/document.xml", b"\0" * (65 << 20))
     )
     documents, dropped = read_documents(tmp_path, None, lambda _: None)
-    assert [block.text for block in documents[0].blocks] == ["指南", "水泵输送水。"]
+    czech, long, chinese = [[block.text for block in page.blocks] for page in documents]
+    assert long[0].startswith("*a* *a*")  # without its markup, for linear time
+    assert czech == ["Tiskárna nefunguje dobře."]
+    assert chinese == ["指南", "水泵输送水。"]
     assert dropped == {
         "damaged_or_encrypted": 3,
         "nested_too_deeply": 2,
         "too_large": 1,
+        "too_many_faults": 1,
     }
 
 

@@ -209,7 +209,10 @@ def test_next_step_keeps_input_flags(pairs):
                 "1,2,3,4" | expected the numbers
             """,
         ),
-        *((wrong, "expected name=value") for wrong in ("text1", "=a", "text1=")),
+        *(
+            (wrong, "expected name=value")
+            for wrong in ("text1", "=a", "text1=", "text=a,text=b")
+        ),
     ],
 )
 def test_columns_by_name_or_number(pairs, text, expected):

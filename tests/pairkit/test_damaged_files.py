@@ -29,21 +29,15 @@ FRAME = pl.DataFrame(
 FLAT = FRAME.drop("more").write_csv().encode()
 
 
-def _parquet():
+def binary(write):
     file = io.BytesIO()
-    FRAME.write_parquet(file)
-    return file.getvalue()
-
-
-def _arrow():
-    file = io.BytesIO()
-    FRAME.write_ipc_stream(file)
+    write(file)
     return file.getvalue()
 
 
 FILES = {
-    "a.parquet": _parquet(),
-    "a.arrow": _arrow(),
+    "a.parquet": binary(FRAME.write_parquet),
+    "a.arrow": binary(FRAME.write_ipc_stream),
     "a.jsonl": FRAME.write_ndjson().encode(),
     "a.json": FRAME.write_json().encode(),
     "a.csv": FLAT,
@@ -163,8 +157,10 @@ def test_glob_pattern(tmp_path):
         "c/train-1.csv",
         "c/dev-1.csv",
         "c/other.csv",
+        "e/f/g/four.csv",
     )
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
+    assert found(f"{tmp_path}/e/**/*.csv") == {"train": ["four"]}
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
     assert found(tmp_path / "c" / "*-1.csv") == {

@@ -137,6 +137,10 @@ def test_nli_labels_skip_neutral(texts):
         [0, 1, 2] | {"user_labels": "2=0"} | :1: label 0 has no meaning among the given ones \(2\)
         [0, 2, -1] | {"user_labels": "-1=skip"} | :2: label 2: 0, 2 may be classes
         ["yes", "dup", "x"] | {"user_labels": "x=skip"} | :2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'
+        ["low", "high"] | {"user_labels": "low=0,high=20"} | :2: label 'high'; expected 0 or 1, or a score from 0 to 5
+        ["50", "yes"] | {"scale": "0,100"} | Found 50, yes: set labels='yes=100', where 100 is similar
+        ["85%", "7%"] | {"scale": "0,100"} | :1: label '85%' is a score from 0 to 1; leave out label_range='0,100'
+        [1, 101] | {"scale": "0,100"} | :2: label 101 is outside the label range 0,100; widen the range
         ["yes", "no", "dup", "dunno"] |  | :3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'
     """),
 )
@@ -147,15 +151,10 @@ def test_uncertain_labels_are_refused(labels, names, says):
     remedies = re.findall(
         r"(labels|label_range)='(\S+=\S+|\S+,\S+)'", str(raised.value)
     )
-    for option, value in () if "user_labels" in names else remedies:
+    for option, value in () if {"user_labels", "scale"} & {*names} else remedies:
         chosen = value.replace("X", "1").replace("LOW", "-100").replace("HIGH", "100")
-        assert len(
-            read(
-                labels,
-                **names,
-                **{{"labels": "user_labels"}.get(option, "scale"): chosen},
-            )
-        )
+        keyword = "user_labels" if option == "labels" else "scale"
+        assert len(read(labels, **names, **{keyword: chosen}))
 
 
 @parametrize(
@@ -245,22 +244,11 @@ def test_label_range():
     assert found.labels.meaning == "scores from 0 to 100, made 0 to 1"
     assert numbers(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
     assert numbers(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
-    assert numbers(
-        read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
-    ) == [0.5, 1]
-    with data_error("Found 50, yes: set labels='yes=100', where 100 is similar"):
-        read(["50", "yes"], scale="0,100")
+    words = read(["low", "high"], user_labels="low=10,high=20", scale="0,20")
+    assert numbers(words) == [0.5, 1]
     words = read(["yes", "no", "yes"], scale="0,100")
     assert numbers(words) == [1, 0, 1]
     assert words.labels.meaning.startswith("yes=100, no=0, scores from 0 to 100")
-    with data_error(
-        ":1: label '85%' is a score from 0 to 1; leave out label_range='0,100'"
-    ):
-        read(["85%", "7%"], scale="0,100")
-    with data_error(r":2: label 101 is outside the label range 0,100; widen the range"):
-        read([1, 101], scale="0,100")
-    with data_error(r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
-        read(["low", "high"], user_labels="low=0,high=20")
 
 
 def test_labels_are_decided_over_all_tables(tmp_path, caplog):
@@ -350,17 +338,10 @@ def test_skipped_rows_are_reported(tmp_path):
     assert output in str(audited)
     assert audited.to_dict()["labels"]["skipped"] == {"neutral": 1}
     written = pairkit.write(pairs(words), tmp_path / "out")
-    assert written.statistics["dropped_pairs"] == {"skipped_label": 1}
     assert "left out: skipped label 1" in str(written)
-    assert (
-        pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"][
-            "skipped_label"
-        ]
-        == 1
-    )
-    assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {
-        "skipped_label": 1
-    }
+    merged = pairkit.merge([pairs(words), pairs([1, 0])])
+    for made in (written, merged, pairkit.split(pairs(words))):
+        assert made.statistics["dropped_pairs"]["skipped_label"] == 1
     read = pairkit.read(pairs(words))
     report = pairkit.report(read, tmp_path / "r.html")
     assert report.counts["dropped"] == {"Rows skipped by their label": {"neutral": 1}}
@@ -372,15 +353,7 @@ def test_scores_of_two_scales_are_not_merged():
     for first, scale in ((small, "scores from 0 to 1"), (pairs([0, 1]), "0 and 1")):
         with data_error(rf"\(1: {scale}, 2: scores above 1\): convert scores"):
             pairkit.merge([first, large])
-    assert (
-        len(
-            pairkit.merge(
-                [small, pairkit.read(large, label_range=(0, 5))], conflicts="first"
-            ).pairs
-        )
-        == 3
-    )
-    assert (
-        pairkit.merge([pl.DataFrame(pairs([0, 1]))[:0], small]).pairs.label_kind
-        == "graded"
-    )
+    rescaled = pairkit.read(large, label_range=(0, 5))
+    assert len(pairkit.merge([small, rescaled], conflicts="first").pairs) == 3
+    empty = pl.DataFrame(pairs([0, 1]))[:0]
+    assert pairkit.merge([empty, small]).pairs.label_kind == "graded"

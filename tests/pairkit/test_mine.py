@@ -188,23 +188,26 @@ def test_invalid_mappings(columns, message):
                 }
             ]
         )
+    with data_error("the list given:1: the column body has lists"):
+        mined([{"title": "x", "body": ["a"]}])
     for rules in ("sections", ""):
         with config_error(f"rules = '{rules}'"):
             mined([{"text": "x"}], rules=rules)
 
 
 def test_drop_reasons(tmp_path):
-    rows = [
-        {"title": "Overview", "body": "Of pumps."},
-        {"title": "overview", "body": "Of motors."},  # ambiguous
-        {"title": "Rain", "body": "Rain"},
-        {"title": "", "body": "Nobody named it."},
-        {"title": "No", "body": "Too short."},
-        {"title": "1234", "body": "Numbers alone."},
-        {"title": "A bell", "body": "It rings \x07."},
-        {"title": "Snow", "body": "It is white."},
-        {"title": "Snow", "body": "It is white."},
+    texts = [
+        ("Overview", "Of pumps."),
+        ("overview", "Of motors."),  # ambiguous
+        ("Rain", "Rain"),
+        ("", "Nobody named it."),
+        ("No", "Too short."),
+        ("1234", "Numbers alone."),
+        ("A bell", "It rings \x07."),
+        ("Snow", "It is white."),
+        ("Snow", "It is white."),
     ]
+    rows = pl.DataFrame(texts, ["title", "body"], orient="row")
     made = mined(rows, rules="title-body")
     reasons = [
         "no_letters",
@@ -236,18 +239,12 @@ def test_drop_reasons(tmp_path):
 
 def collection(count):
     draw = random.Random(5)
-    words = [
-        f"{one}{other}"
-        for one in "bdfglmnprst"
-        for other in ("a", "eno", "iru", "oka", "usta")
-    ]
-    return [
-        {
-            "title": " ".join(draw.sample(words, 3)),
-            "body": "\n\n".join(" ".join(draw.sample(words, 9)) for _ in range(4)),
-        }
-        for _ in range(count)
-    ]
+
+    def words(number):
+        return " ".join(f"w{draw.randrange(999)}" for _ in range(number))
+
+    bodies = ["\n\n".join(words(9) for _ in range(4)) for _ in range(count)]
+    return [{"title": words(3), "body": body} for body in bodies]
 
 
 def test_documents_are_in_one_split(tmp_path):
@@ -307,6 +304,9 @@ def test_written_dataset(folder, tmp_path):
     assert json.loads((out / "run.json").read_text())["command"] == "extract"
     with config_error("would replace"):
         mined(folder, out=folder)
+    for _ in range(2):  # the result isn't among its documents
+        inside = mined(folder, out=folder / "mined")
+    assert inside.statistics == made.statistics
     output = []
     mined(folder, progress=lambda at: output.append(at.stage))
     assert {"read documents", "extract pairs", "divide into splits"} <= {*output}

@@ -200,7 +200,14 @@ def test_columns_of_several_types_become_texts(tmp_path, other, text):
 
 @parametrize(
     "first, later",
-    [([1], {"a": 1}), ("x", ["y"]), ({"k": 1}, {"k": [1]}), (10**30, 1), (None, [])],
+    [
+        ([1], {"a": 1}),
+        ("x", ["y"]),
+        ({"k": 1}, {"k": [1]}),
+        (10**30, 1),
+        (None, []),
+        (1 << 130, 1),
+    ],
 )
 @parametrize("rows", [1, 9000])  # also of the next block
 def test_other_columns_may_have_any_values(tmp_path, first, later, rows):
@@ -213,10 +220,14 @@ def test_other_columns_may_have_any_values(tmp_path, first, later, rows):
     pairkit.write(tmp_path / "a.jsonl", tmp_path / "out")
     found = pairkit.read(tmp_path / "out").rows
     assert found.height == rows + 1
-    if isinstance(first, str):
-        assert found["more"].to_list() == [first] * rows + ['["y"]']
+    if isinstance(first, str | int):
+        last = '["y"]' if first == "x" else "1"
+        assert found["more"].to_list() == [str(first)] * rows + [last]
     for file_format in ("jsonl", "csv"):
         pairkit.export(found, tmp_path / "files", format=file_format)
+    objects = [pair("a", "b", more=tmp_path)]
+    pairkit.write(objects, tmp_path / "objects")
+    assert pairkit.read(tmp_path / "objects").rows["more"].to_list() == [str(tmp_path)]
 
 
 TABLE = [
@@ -307,6 +318,7 @@ def test_a_confidence_that_is_not_a_number_is_reported(caplog):
         ([pair("", "b")], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),
+        ({"text1": ["a"], "text2": np.array("b")}, "the dict given, text2: expected"),
         ({1: TABLE}, "the split 1 can't be in a path"),
         ({"../a": TABLE}, "the split '../a' can't be in a path"),
         (pl.scan_csv("missing.csv"), r"isn't a table \(.*missing\.csv"),

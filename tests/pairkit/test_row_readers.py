@@ -1,6 +1,7 @@
 """Readers of rows and texts, which training, encoding and labelling use, and their limits."""
 
 import io
+import json
 import stat
 import struct
 
@@ -22,7 +23,14 @@ from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from pairkit.dataset.table_files import stream_parquet, write_parquet
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
-from tests.support.shorthand import config_error, data_error, parametrize, raises, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    each_line,
+    parametrize,
+    raises,
+    table,
+)
 
 
 @parametrize("case", SAME)
@@ -110,44 +118,39 @@ def test_single_texts(tmp_path):
         read_rows(titles, columns={"text1": "title"})
 
 
-SAID = [
-    "The login page stays blank.",
-    "Exports of tables are empty.",
-    "Mails arrive on Sundays.",
-]
-TICKETS = {
-    "id": ["AB-1", "AB-2", "AB-3"],
-    "status": ["open", "closed", "open"],
-    "note": SAID,
-}
+SAID = """
+    ["The login page stays blank.", "Exports of tables are empty.", "Mails arrive on Sundays."]
+"""
+TICKETS = """
+    {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"], "note": SAID}
+"""
 
 
-@parametrize(
-    "table, means, proposed",
-    [
-        (TICKETS, "rows", "text=note"),
-        (TICKETS, "pairs", "text1=NAME,text2=NAME,label=NAME"),
-        (TICKETS, "pairs or groups", "text1=NAME,text2=NAME,label=NAME"),
-        ({"said": SAID, "intent": [1, 2, 1]}, "pairs or groups", "text=said,group=intent"),
-        ({"text": SAID, "label": ["Login", "Export", "Mail"]}, "pairs or groups", "text=text,group=label"),
-        ({"said": SAID, "intent": ["Login", "Export", "Mail"]}, "rows", "text=said"),
-        ({"said": SAID, "intent": ["All about lost cards"] * 3}, "rows", "text=said"),
-        ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "rows", "text1=Satz A,text2=Satz B,label=Note"),
-        ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "texts", "text=Satz A"),
-        ({"s1": SAID, "s2": [f"{said} {said}" for said in SAID], "n": [1, 0, 1]}, "rows",
-         "text1=s1,text2=s2,label=n"),
-        ({"frage": SAID, "passt": SAID, "passt nicht": ["Danke.", "Bitte.", "Gern."]}, "pairs",
-         "anchor=frage,positive=passt,negative=passt nicht"),
-        ({"link": [f"https://a.org/{'a' * 99}/{n}" for n in range(3)], "note": SAID}, "rows", "text=note"),
-        ({"Erstellt": ["3. September 2024"] * 3, "Notiz": ["Es geht.", "Gut.", "Schade."]}, "rows",
-         "text=Notiz"),
-        ({"编号": [1, 2, 3], "内容": ["登录页面打不开", "导出是空的", "邮件没有到"]}, "rows", "text=内容"),
-        ({"a": [1, 2], "b": ["1.5", "2024-01-02 10:00"]}, "rows", "text=NAME"),
-    ],
-)  # fmt: skip
-def test_proposed_columns(table, means, proposed):
+@each_line("""
+    source, means, proposed
+    TICKETS | rows | text=note
+    TICKETS | pairs | text1=NAME,text2=NAME,label=NAME
+    TICKETS | pairs or groups | text1=NAME,text2=NAME,label=NAME
+    {"said": SAID, "intent": [1, 2, 1]} | pairs or groups | text=said,group=intent
+    {"text": SAID, "label": ["Login", "Export", "Mail"]} | pairs or groups | text=text,group=label
+    {"said": SAID, "intent": ["Login", "Export", "Mail"]} | rows | text=said
+    {"said": SAID, "intent": ["All lost cards", "All lost cards", "All lost cards"]} | rows | text=said
+    {"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]} | rows | text1=Satz A,text2=Satz B,label=Note
+    {"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]} | texts | text=Satz A
+    {"s1": SAID, "s2": TWICE, "n": [1, 0, 1]} | rows | text1=s1,text2=s2,label=n
+    {"q": SAID, "passt": SAID, "nein": ["Danke.", "Bitte.", "Gern."]} | pairs | anchor=q,positive=passt,negative=nein
+    {"link": ["https://a.org/LONG/1", "https://a.org/LONG/2", "https://a.org/LONG/3"], "note": SAID} | rows | text=note
+    {"Erstellt": ["3. Mai 2024", "3. Mai 2024"], "Notiz": ["Es geht.", "Gut."]} | rows | text=Notiz
+    {"编号": [1, 2, 3], "内容": ["登录页面打不开", "导出是空的", "邮件没有到"]} | rows | text=内容
+    {"a": [1, 2], "b": ["1.5", "2024-01-02 10:00"]} | rows | text=NAME
+""")
+def test_proposed_columns(source, means, proposed):
+    twice = json.dumps([f"{said} {said}" for said in json.loads(SAID)])
+    named = {"TICKETS": TICKETS, "SAID": SAID, "TWICE": twice, "LONG": "a" * 99}
+    for name, content in named.items():
+        source = source.replace(name, content)
     with raises(DataError) as raised:
-        read_rows(table, meant=means)
+        read_rows(json.loads(source), meant=means)
     roles = dict(part.split("=") for part in proposed.split(","))
     assert f"give columns={roles}, with" in str(raised.value)
 

@@ -52,6 +52,8 @@ def test_row_number_with_label():
 
 
 def test_missing_split_or_row():
+    earlier = {"dev": DATASET["test"]}
+    assert pairkit.show(earlier, split="dev").where == "validation, row 0"
     with config_error("somewhere has test"):
         pairkit.show(DATASET, split="train")
     with config_error("has 1 such rows, counted from 0"):
@@ -129,32 +131,22 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path):
 def test_formulas_are_escaped(tmp_path, mark):
     text = mark + 'cmd|"/c calc"!A1'
     rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
-    frame = pl.DataFrame(
-        rows, schema=["text1", "text2", "label", "n", f"{mark}more"], orient="row"
-    )
-    (sheet,) = pairkit.export(
-        PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv"
-    )
-    with sheet.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == [
-        "text1",
-        "text2",
-        "label",
-        "n",
-        f"'{mark}more",
-        "apostrophes_added",
-    ]
-    assert rows == [
+    names = ["text1", "text2", "label", "n", f"{mark}more"]
+    frame = pl.DataFrame(rows, names, orient="row")
+    dataset = PairDataset({"train": frame}, "x")
+
+    def sheet(folder, **how):
+        (path,) = pairkit.export(dataset, tmp_path / folder, format="csv", **how)
+        with path.open(encoding="utf-8", newline="") as file:
+            return [*csv.reader(file)]
+
+    assert sheet("a") == [
+        [*names[:-1], f"'{mark}more", "apostrophes_added"],
         [f"'{text}", "b", "1", "-1", "", "1"],
         ["1=1", " -", "0", "2", f"'{text}", "1"],
     ]
-    (sheet,) = pairkit.export(
-        PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True
-    )
-    with sheet.open(encoding="utf-8", newline="") as file:
-        assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
-    (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
+    assert [row[0] for row in sheet("b", raw=True)] == ["text1", text, "1=1"]
+    (lines,) = pairkit.export(dataset, tmp_path / "c")
     assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
 
 

@@ -28,62 +28,43 @@ QUOTED = pl.DataFrame(OBJECTS).write_csv(separator="\t", quote_style="always")
 AS_IS = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
 LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 
-SAME = {
-    "UTF-8": ("a.csv", PLAIN.encode()),
-    "Excel's CSV UTF-8": (
-        "a.csv",
-        SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n"),
+CSV = {
+    "UTF-8": PLAIN,
+    "Excel's CSV UTF-8": SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n"),
+    "Excel's CSV": SEMICOLONS.encode("cp1252"),
+    "Excel's Unicode text": SEMICOLONS.replace(";", "\t").encode("utf-16"),
+    "a byte order mark before cp1252": b"\xef\xbb\xbf" + PLAIN.encode("cp1252"),
+    "a hint of Excel": f"sep=;\n{SEMICOLONS}",
+    "a quoted hint": f'"sep=;"\n{SEMICOLONS}',
+    "blank lines above the header": f"\n \n{SEMICOLONS}",
+    "bars": SEMICOLONS.replace(";", "|"),
+    "line ends of Macintosh": PLAIN.replace("\n", "\r"),
+    "doubled carriage returns": PLAIN.replace("\n", "\r\r\n"),
+    "blanks around names": PLAIN.replace(HEAD, " text1 ,text2\t,\u200blabel\ufeff\n"),
+    "blanks after separators": PLAIN.replace(",", ", ").replace("ße,  ", "ße, "),
+    "blank rows at the end": f"{PLAIN}\n,,\n \n",
+    "a separator after each row": PLAIN.replace("\n", ",\n"),
+    "a separator after rows only": PLAIN.replace("1\n", "1,\n").replace("0\n", "0,,\n"),
+    "an index of pandas": ("," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')),
+    "thousands of columns": (
+        HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]
     ),
-    "Excel's CSV": ("a.csv", SEMICOLONS.encode("cp1252")),
-    "Excel's Unicode text": ("a.csv", SEMICOLONS.replace(";", "\t").encode("utf-16")),
+}
+SAME = {case: ("a.csv", content) for case, content in CSV.items()} | {
     "UTF-16 of Java": (
         "a.csv.gz",
         gzip.compress(b"\xfe\xff" + PLAIN.encode("utf-16-be")),
     ),
-    "a byte order mark before cp1252": (
-        "a.csv",
-        b"\xef\xbb\xbf" + PLAIN.encode("cp1252"),
-    ),
-    "a hint of Excel": ("a.csv", f"sep=;\n{SEMICOLONS}".encode()),
-    "a quoted hint": ("a.csv", f'"sep=;"\n{SEMICOLONS}'.encode()),
-    "a hint in TSV": ("a.tsv", f"sep=;\n{SEMICOLONS}".encode()),
-    "blank lines above the header": ("a.csv", f"\n \n{SEMICOLONS}".encode()),
-    "bars": ("a.csv", SEMICOLONS.replace(";", "|").encode()),
-    "line ends of Macintosh": ("a.csv", PLAIN.replace("\n", "\r").encode()),
-    "doubled carriage returns": ("a.csv", PLAIN.replace("\n", "\r\r\n").encode()),
-    "blanks around names": (
-        "a.csv",
-        PLAIN.replace(HEAD, " text1 ,text2\t,\u200blabel\ufeff\n").encode(),
-    ),
-    "blanks after separators": (
-        "a.csv",
-        PLAIN.replace(",", ", ").replace("ße,  ", "ße, ").encode(),
-    ),
-    "all cells in quotes": ("a.tsv", QUOTED.encode()),
-    "blank rows at the end": ("a.csv", f"{PLAIN}\n,,\n \n".encode()),
-    "a separator after each row": ("a.csv", PLAIN.replace("\n", ",\n").encode()),
-    "a separator after rows only": (
-        "a.csv",
-        PLAIN.replace("1\n", "1,\n").replace("0\n", "0,,\n").encode(),
-    ),
-    "an index of pandas": (
-        "a.csv",
-        ("," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode(),
-    ),
-    "thousands of columns": (
-        "a.csv",
-        (
-            HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]
-        ).encode(),
-    ),
-    "JSON lines": ("a.jsonl", LINES.encode()),
+    "a hint in TSV": ("a.tsv", CSV["a hint of Excel"]),
+    "all cells in quotes": ("a.tsv", QUOTED),
+    "JSON lines": ("a.jsonl", LINES),
     "JSON lines of Windows PowerShell": (
         "a.ndjson",
         LINES.replace("\n", "\r\n").encode("utf-16"),
     ),
     "JSON lines in cp1252": ("a.jsonl", AS_IS.encode("cp1252")),
     "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
-    "JSON lines of datasets": ("a.json", LINES.encode()),
+    "JSON lines of datasets": ("a.json", LINES),
     "an array": ("a.json", json.dumps(OBJECTS).encode("utf-8-sig")),
     "an array in an object": (
         "a.json",
@@ -91,14 +72,15 @@ SAME = {
     ),
     "the only array of objects": (
         "a.json",
-        json.dumps({"ids": [1], "messages": OBJECTS}).encode(),
+        json.dumps({"ids": [1], "messages": OBJECTS}),
     ),
 }
 
 
 def put(folder, name, data):
-    (folder / name).write_bytes(data)
-    return folder / name
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
 
 
 @parametrize("case", SAME)
@@ -108,7 +90,7 @@ def test_the_same_rows(tmp_path, case):
 
 
 def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path):
-    path = put(tmp_path, "a.csv", (HEAD + "a,b,1\n\n,,\nc,d,0\n").encode())
+    path = put(tmp_path, "a.csv", HEAD + "a,b,1\n\n,,\nc,d,0\n")
     assert pairkit.read(path)["train"]["text1"].to_list() == ["a", "c"]
     path.write_text(HEAD + "a,b,1\n\n,,\nc,,0\n")
     with data_error(r"a\.csv:5: text2 is empty"):
@@ -170,7 +152,7 @@ TEXTS = {
 def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
-        put(tmp_path, name, content.encode()),
+        put(tmp_path, name, content),
         columns={"anchor": "text", "positive": "n"},
     )
     assert read["train"]["text1"].to_list() == texts
@@ -231,6 +213,7 @@ def test_texts_do_not_change(tmp_path, case):
             ":1: the column text2 has lists",
             '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
         ),
+        ("a.json", ":1: not JSON .too deep or too large", "[" * 100_000),
         ("a.csv", ": has more than 10,000 columns", ",".join(map(str, range(20_000)))),
         (
             "a.csv",
@@ -241,7 +224,7 @@ def test_texts_do_not_change(tmp_path, case):
 )
 def test_messages_name_row_and_remedy(tmp_path, name, message, content):
     whole = content.replace("HEAD", HEAD).replace("LINES", LINES)
-    path = put(tmp_path, name, whole.encode())
+    path = put(tmp_path, name, whole)
     with raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)
@@ -249,23 +232,16 @@ def test_messages_name_row_and_remedy(tmp_path, name, message, content):
 
 def test_missing_values_are_counted(tmp_path):
     words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
-    path = put(
-        tmp_path,
-        "a.csv",
-        (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode(),
-    )
+    rows = "".join(f"a,{word},1\n" for word in (*words, "none"))
+    path = put(tmp_path, "a.csv", HEAD + rows)
     left_out = pairkit.read(path, bad_rows="skip")
     assert left_out["train"]["text2"].to_list() == ["none"]
     assert left_out.bad_rows is not None
     assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + [
         "empty_text2"
     ]
-    labels = put(
-        tmp_path,
-        "b.csv",
-        (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode(),
-    )
-    labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
+    rows = "text1;text2;label\na;b;0,8\na;b;n/a\na;b;1,0\n"
+    labels = put(tmp_path, "b.csv", rows)
     read = pairkit.read(labels, bad_rows="skip")
     assert read["train"]["label"].round(2).to_list() == approx([0.8, 1])
 

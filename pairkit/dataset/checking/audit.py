@@ -43,7 +43,7 @@ _URLS = ("url1", "url2")
 _LISTED = ("kind", "group", "split", "file", "row", *_TEXTS, "label")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditFinding:
     """A count with a few examples."""
 
@@ -51,7 +51,7 @@ class AuditFinding:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SplitReport:
     """Counts of one split; shares are in [0, 1]; `positive_share` is the mean of graded labels."""
 
@@ -61,7 +61,7 @@ class SplitReport:
     same_text: int  # pairs of two equal texts
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class AuditReport(Printed):
     """The findings of an audit. If `leaks` is not empty, results on the splits are not valid."""
 
@@ -121,8 +121,10 @@ class AuditReport(Printed):
                 (first,) = finding.examples
                 words = reason.replace("_", " ")
                 reasons.append(f"{words} in {finding.count:,} (first: {first})")
-            message = f"unusable rows: {', '.join(reasons)}; fill them, drop them, {LEAVE_OUT}"
-            raise DataError(message, path=self.source)
+            raise DataError(
+                f"unusable rows: {', '.join(reasons)}; fill them, drop them, {LEAVE_OUT}",
+                path=self.source,
+            )
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """The counts of each split, and the findings."""

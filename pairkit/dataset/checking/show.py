@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
+from pairkit.dataset.reading.parts import split_name
 from pairkit.dataset.records import PairDataset, all_texts, with_provenance
 from pairkit.similarity.terms import common_words, distinct_words, split_at_words
 
@@ -22,7 +23,7 @@ _MAX_CHARS = 1000  # of each text, so that the table fits on a screen
 _WIDTH = 130
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class ShownPair:
     """One row of a dataset, displayed as a table on a terminal and in a notebook.
 
@@ -87,7 +88,7 @@ def pick_pair(
     label: float | None,
 ) -> ShownPair:
     """Row `number` of a split (default: the last split), counted among rows with `label` if given."""
-    split = split or [*dataset.splits][-1]
+    split = split_name(split) if split else [*dataset.splits][-1]
     if split not in dataset.splits:
         raise ConfigError(
             f"split = {split}: {dataset.source} has {', '.join(dataset.splits)}"

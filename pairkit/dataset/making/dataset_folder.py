@@ -131,35 +131,31 @@ def dataset_card(
     tags: Sequence[str] = (),
 ) -> str:
     """A card in Markdown with a YAML head that lists the files of each configuration."""
-    head = [
-        "---",
-        f"pretty_name: {json.dumps(title, ensure_ascii=False)}",  # JSON is YAML
-        "task_categories:",
-        "- sentence-similarity",
-        "tags:",
-    ]
-    head += [f"- {tag}" for tag in ("sentence-pairs", *tags)]
-    digits = len(str(rows))
-    head += [
-        "size_categories:",
-        f"- {_SIZE_CATEGORIES[max(0, digits - 3)]}",
-        "configs:",
-    ]
-    first, *_ = configs
+    name = json.dumps(title, ensure_ascii=False)  # JSON is YAML
+    size = _SIZE_CATEGORIES[max(0, len(str(rows)) - 3)]
+    further_tags = "".join(f"- {tag}\n" for tag in tags)
+    card = f"""---
+pretty_name: {name}
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+{further_tags}size_categories:
+- {size}
+configs:
+"""
+    default = "  default: true\n"
     for config, files in configs.items():
-        head.append(f"- config_name: {config}")
-        if config == first:
-            head.append("  default: true")
-        head.append("  data_files:")
+        card += f"- config_name: {config}\n{default}  data_files:\n"
+        default = ""
         for split, pattern in files.items():
-            head += [f"  - split: {split}", f"    path: {pattern}"]
-    head += ["---", "\n"]
-    body = f"# {title}\n"
+            card += f"  - split: {split}\n    path: {pattern}\n"
+    card += f"---\n\n# {title}\n"
     for heading, text in sections:
         if heading:
-            body += f"\n## {heading}\n"
-        body += f"\n{text.strip()}\n"
-    return "\n".join(head) + body
+            card += f"\n## {heading}\n"
+        card += f"\n{text.strip()}\n"
+    return card
 
 
 def with_section(card: str, heading: str, text: str) -> str:

@@ -70,13 +70,9 @@ def fill_splits(
 
         filled = weights[left[fits]].sum()
         left = left[~fits]
-        if exact:
-            lacks_rows = filled < target
-            reserved = 0
-        else:
-            lacks_rows = filled == 0 and target > 0
-            reserved = 1  # a group for the largest split
-        if lacks_rows and len(left) > reserved:
+        least = target if exact else min(target, 1)
+        reserved = 0 if exact else 1  # a group for the largest split
+        if filled < least and len(left) > reserved:
             lightest = left[weights[left].argmin()]
             splits[lightest] = split
     if not exact:

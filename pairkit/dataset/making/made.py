@@ -63,7 +63,7 @@ The source datasets have their own licences; check these before you share this d
 
 
 # Without `eq`, as frames can't be compared by ==.
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class MadeDataset(Printed):
     """A dataset made from other datasets or documents.
 
@@ -117,9 +117,8 @@ def build_result(
         )
     kept = rows.filter(is_kept)
     splits = _by_split(kept.drop(CONFLICTING, *_RENAMED, strict=False))
-    dropped = rows.filter(~is_kept)
-    dropped = dropped.drop(CONFLICTING, *_RENAMED.values(), strict=False)
-    dropped = dropped.rename(_RENAMED, strict=False)
+    others = rows.drop(CONFLICTING, *_RENAMED.values(), strict=False)
+    dropped = others.filter(~is_kept).rename(_RENAMED, strict=False)
     bad = join_bad_rows(pairs.bad_rows for pairs in read)
 
     statistics = {
@@ -217,10 +216,9 @@ def check_out(
         if isinstance(source, str | Path):
             home = Path(source).resolve()
             if out.resolve() in (home, *home.parents):
-                message = (
+                raise ConfigError(
                     f"{out}: would replace its source {source}; choose another folder"
                 )
-                raise ConfigError(message)
     existing = existing_run(out, "pairs", "inputs")
     if existing and not fresh:
         check_same_run(out, existing, run, ("command", "settings", "inputs"))
@@ -312,10 +310,10 @@ def export_pairs(
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
-    tables = {
-        out / f"{split}.{file_format}": rows for split, rows in dataset.splits.items()
-    }
-    files = {path: table_bytes(path, rows, raw=raw) for path, rows in tables.items()}
+    files = {}
+    for split, rows in dataset.splits.items():
+        path = out / f"{split}.{file_format}"
+        files[path] = table_bytes(path, rows, raw=raw)
     for path, data in files.items():
         check_file(path, data, fresh=fresh)
     for path, data in files.items():

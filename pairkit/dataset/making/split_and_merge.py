@@ -63,7 +63,7 @@ _RANKS = {"test": 0, "validation": 1, "train": 3}
 _OTHER_RANK = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConnectedTexts:
     """The distinct texts of rows, in groups that must stay in one split."""
 
@@ -191,7 +191,7 @@ def _is_positive(rows: pl.DataFrame) -> Mask:
     """Which labels are in the upper half of their range."""
     labels = rows["label"].cast(pl.Float64).to_numpy()
     lowest = labels.min(initial=np.inf)
-    highest = labels.max(initial=-np.inf)
+    highest = labels.max(initial=lowest)
     return np.asarray(labels >= (lowest + highest) / 2)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.reading.pair_rows import check_flat
+from pairkit.dataset.reading.pair_rows import as_text
 from pairkit.dataset.reading.tables import first_row, is_table, read_table
 from pairkit.dataset.records import ROW
 
@@ -79,8 +79,11 @@ def beir_pairs(folder: Path) -> Iterator[tuple[Path, pl.DataFrame]]:
         if unknown.height:
             first = unknown.row(0, named=True)
             ids = one_line(f"{first['query']} or {first['document']}")
-            message = f"no query or document with the id {ids}; remove the row"
-            raise DataError(message, path=path, row=first[ROW])
+            raise DataError(
+                f"no query or document with the id {ids}; remove the row",
+                path=path,
+                row=first[ROW],
+            )
         yield path, rows.select("anchor", "positive")
 
 
@@ -89,33 +92,30 @@ def read_beir(folder: Path) -> BeirFolder:
     judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    return BeirFolder(
-        queries=_texts(_texts_file(folder, _QUERIES)).rename(
-            {"id": "query", "text": "anchor"}
-        ),
-        corpus=_texts(_texts_file(folder, _CORPUS)).rename(
-            {"id": "document", "text": "positive"}
-        ),
-        judgements=judgements,
-    )
+    queries = _texts(_texts_file(folder, _QUERIES), "query", "anchor")
+    corpus = _texts(_texts_file(folder, _CORPUS), "document", "positive")
+    return BeirFolder(queries, corpus, judgements)
 
 
-def _texts(path: Path) -> pl.DataFrame:
+def _texts(path: Path, key: str, role: str) -> pl.DataFrame:
+    """The ids and texts of a file, in columns of these names."""
     table = read_table(path).with_row_index(ROW, offset=1)
     if missing := {"_id", "text"} - {*table.columns}:
         raise DataError(
             f"no column {', '.join(sorted(missing))}; expected _id and text", path=path
         )
     names = [name for name in ("title", "text") if name in table.columns]
-    for name in ("_id", *names):
-        check_flat(table[name], table[ROW], str(path))
-    parts = pl.col(names).cast(pl.String).fill_null("")
+    key_texts = as_text(table, "_id", str(path))
+    parts = [as_text(table, name, str(path)).fill_null("") for name in names]
     text = pl.concat_str(parts, separator=" ").str.strip_chars()
-    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text)
-    texts = texts.unique(["id", "text"], keep="first", maintain_order=True)
-    repeated = texts.filter(~pl.col("id").is_first_distinct())
+    texts = table.select(ROW, key_texts.alias(key), text.alias(role))
+    texts = texts.unique([key, role], keep="first", maintain_order=True)
+    repeated = texts.filter(~pl.col(key).is_first_distinct())
     if repeated.height:
-        row, name = repeated.select(ROW, "id").row(0)
-        message = f"a second text with the id {one_line(str(name))}; remove one"
-        raise DataError(message, path=path, row=row)
+        row, name = repeated.select(ROW, key).row(0)
+        raise DataError(
+            f"a second text with the id {one_line(str(name))}; remove one",
+            path=path,
+            row=row,
+        )
     return texts.drop(ROW)

@@ -78,13 +78,13 @@ _MAX_ROWS = 1000  # of a table that are looked at
 _MAX_CHARS = 1000  # of a value that are looked at
 _MAX_REPEATS = 3  # rows for each distinct text; names of labels repeat more often
 _NO_TEXT = re.compile(
-    r"\S+://\S*"  # an address
-    r"|[!-~]*[\d_/@:-][!-~]*"  # an id, a path or a number, such as `ab-12`
+    r"(?=\S+://)\S+"  # an address
+    r"|(?=[!-~]*[\d_/@:-])[!-~\d]+"  # an id, a path or a number, such as `ab-12`
     r"|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40}"  # a date, such as `3 May 2024`
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roles:
     """The column of each role. Rows without `label` are positives, without `text2` single texts."""
 

@@ -99,10 +99,10 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     tables = {}
     for name, table in source.items():
         if not isinstance(name, str) or "/" in name:
-            message = (
-                f"the split {name!r} can't be in a path; expected a str such as 'train'"
+            raise DataError(
+                f"the split {name!r} can't be in a path; expected a str such as 'train'",
+                path=where,
             )
-            raise DataError(message, path=where)
         tables[name] = _named_frame(table, f"{where}, {name}")
     return tables
 
@@ -117,7 +117,7 @@ def _is_column(values: Any) -> bool:
     """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
     is_array = hasattr(values, "tolist") or hasattr(values, "to_frame")
     is_listed = isinstance(values, Sequence) and not isinstance(values, str)
-    if not is_listed and not (is_array and hasattr(values, "__len__")):
+    if not is_listed and not (is_array and getattr(values, "ndim", True)):
         return False
     return not isinstance(next(iter(values), None), Mapping)
 

@@ -80,12 +80,16 @@ _DECIMAL_COMMA = r"^([+-]?\d+),(\d+)(\s*%)?$"
 class LabelColumn:
     """The labels of one table with the numbers of their rows; or each distinct one with its first row."""
 
-    values: pl.Series
-    rows: pl.Series
-    times: pl.Series  # how often each occurs
+    table: pl.DataFrame  # each value, its row, and how often it occurs
+    name: str
     where: str  # the table, in messages
     texts: tuple[str, str]  # names of the columns of the texts
     classes: Sequence[str] = ()  # names of the classes that numbers stand for
+
+    @property
+    def values(self) -> pl.Series:
+        """The labels as in the source."""
+        return self.table["value"]
 
     @cached_property
     def words(self) -> pl.Series:
@@ -138,27 +142,16 @@ class LabelColumn:
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
-        return replace(
-            self,
-            values=self.values.filter(kept),
-            rows=self.rows.filter(kept),
-            times=self.times.filter(kept),
-        )
+        return replace(self, table=self.table.filter(kept))
 
     def distinct(self) -> LabelColumn:
         """Each distinct label once, which is enough to decide their meaning."""
-        values = self.values
-        if isinstance(values.dtype, pl.Categorical | pl.Enum):
-            values = values.cast(pl.String)
-        columns = {"value": values, "row": self.rows, "times": self.times}
-        by_value = pl.DataFrame(columns).group_by("value", maintain_order=True)
+        table = self.table
+        if isinstance(self.values.dtype, pl.Categorical | pl.Enum):
+            table = table.cast({"value": pl.String})
+        by_value = table.group_by("value", maintain_order=True)
         distinct = by_value.agg(pl.first("row"), pl.sum("times"))
-        return replace(
-            self,
-            values=distinct["value"].alias(values.name),
-            rows=distinct["row"],
-            times=distinct["times"],
-        )
+        return replace(self, table=distinct)
 
     def refuse(self, rows: pl.Series, message: str) -> None:
         """Raise `error` if any row is selected."""
@@ -170,7 +163,7 @@ class LabelColumn:
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), 60)
         message = message.replace("{label}", label)
-        return DataError(message, path=self.where, row=int(self.rows[place]))
+        return DataError(message, path=self.where, row=int(self.table["row"][place]))
 
 
 @dataclass(frozen=True)
@@ -379,7 +372,7 @@ def _in_use(
         used.update(known.values())
         skips = [word for word, name in known.items() if meanings[name] == SKIP]
         left_out = column.filter(column.words.is_in(skips, nulls_equal=True))
-        for word, times in zip(left_out.words, left_out.times, strict=True):
+        for word, times in zip(left_out.words, left_out.table["times"], strict=True):
             skipped[as_word(word)] += times
     listed = []
     for name, meaning in meanings.items():
@@ -392,9 +385,9 @@ def _in_use(
 def _check_numbers(columns: Sequence[LabelColumn]) -> None:
     """Refuse whole numbers that may be classes."""
     for column in columns:
-        values = column.values
         # Scores of pair datasets are float32.
-        if values.name.lower() in _SCORE_NAMES or values.dtype == pl.Float32:
+        is_float32 = column.values.dtype == pl.Float32
+        if column.name.lower() in _SCORE_NAMES or is_float32:
             return
     numbers = pl.concat([column.numbers for column in columns])
     if (numbers != numbers.round()).any():

@@ -119,7 +119,7 @@ def _is_row(item: Any) -> bool:
 
 def _exists(path: str) -> bool:
     try:
-        if has_magic(path) and any(iglob(path)):  # noqa: PTH207 - any folder
+        if has_magic(path) and any(iglob(path, recursive=True)):  # noqa: PTH207 - any folder
             return True
         return Path(path).exists()
     except (OSError, ValueError):  # a text too long for a path

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import BLANK, one_line
-from pairkit.dataset.frames import MIXED, as_written, unmixed
+from pairkit.dataset.frames import MIXED, as_written, storable
 from pairkit.dataset.labels import MISSING
 from pairkit.dataset.reading.columns import Roles
 from pairkit.dataset.records import NEGATIVES, ROW
@@ -30,7 +30,6 @@ def with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     for name in filter(None, (roles.text1, roles.text2, *roles.negatives)):
         may_have_lists = name in (*positives, *roles.negatives)
         if not may_have_lists or not _has_lists(frame[name]):
-            check_flat(frame[name], frame[ROW], where)
             texts.append(as_text(frame, name, where))
         elif name in positives:
             lists.append(_lists_of_texts(frame, positives, where).alias(name))
@@ -106,8 +105,9 @@ def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
 
 
 def as_text(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
-    """A column as texts; raises DataError for bytes that aren't UTF-8."""
+    """A column as texts; raises DataError for lists, and for bytes that aren't UTF-8."""
     column = frame[name]
+    check_flat(column, frame[ROW], where)
     text = _decode(column) if column.dtype == pl.Binary else as_written(column)
     invalid = text.is_null() & column.is_not_null()
     if invalid.any():
@@ -145,7 +145,7 @@ def _pair_rows(
         as_written(frame[text2]).alias("text2"),
         label.alias("label"),
     )
-    return pairs.hstack(unmixed(others))
+    return pairs.hstack(storable(others))
 
 
 def missing_text_masks(

@@ -255,7 +255,7 @@ def _files_of_pattern(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
 
 
 def _glob(pattern: str) -> list[Path]:
-    paths = map(Path, sorted(glob(pattern)))  # noqa: PTH207 - any folder
+    paths = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207 - any folder
     return [path for path in paths if path.is_file()]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ from pairkit.dataset.records import (
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SplitRows:
     """Rows by split with columns text1, text2, label; or anchor, positive[, negatives]; or text."""
 
@@ -73,25 +73,12 @@ def read_pairs(
     *,
     split: str | None = None,
     placed: bool = False,
+    logged: bool = True,
 ) -> PairDataset:
-    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
-    pairs = collect_pairs(source, columns, rules, split=split, placed=placed)
-    report_bad_rows(pairs.bad_rows)
-    contents = contents_of(source)
-    if not isinstance(contents, PairDataset):
-        return pairs
-    return replace(pairs, bad_rows=join_bad_rows([contents.bad_rows, pairs.bad_rows]))
+    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`.
 
-
-def collect_pairs(
-    source: Source,
-    columns: Mapping[str, str] | None = None,
-    rules: LabelRules = AS_FOUND,
-    *,
-    split: str | None = None,
-    placed: bool = False,
-) -> PairDataset:
-    """Like `read_pairs`, but only with the rows that are left out now, which are not logged."""
+    Unless `logged`, rows that are left out aren't logged, and those of an earlier reading aren't included.
+    """
     source = contents_of(source)
     by_split, meaning = _open_tables(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
@@ -105,12 +92,20 @@ def collect_pairs(
         splits[name] = join_frames(frames)
         if not meaning.binary:
             splits[name] = splits[name].cast({"label": pl.Float32})
+    labels = meaning.read
+    bad_rows = join_bad_rows(bad)
+    if logged:
+        report_bad_rows(bad_rows)
+    if isinstance(source, PairDataset):
+        labels = source.labels
+        if logged:
+            bad_rows = join_bad_rows([source.bad_rows, bad_rows])
     return PairDataset(
         splits,
         source_name(source),
         "binary" if meaning.binary else "graded",
-        source.labels if isinstance(source, PairDataset) else meaning.read,
-        join_bad_rows(bad),
+        labels,
+        bad_rows,
     )
 
 
@@ -207,7 +202,7 @@ class UsableRows(NamedTuple):
     bad: pl.DataFrame | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SourceTable:
     """One table of a source with the roles of its columns."""
 
@@ -241,10 +236,10 @@ class SourceTable:
             check_flat(values, rows[ROW], where)
             if values.dtype == pl.Binary:
                 values = as_text(rows, roles.label, where)
-            once = pl.repeat(1, rows.height, eager=True)
+            table = rows.select(value=values, row=ROW, times=1)
             texts = (roles.text1, roles.text2)
             names = classes.get(roles.label, ())
-            labels = LabelColumn(values, rows[ROW], once, where, texts, names)
+            labels = LabelColumn(table, roles.label, where, texts, names)
         # Blank lines of a text file are always left out.
         return cls(where, rows, roles, labels, skips or part.lines)
 
@@ -330,5 +325,6 @@ def _note_unused_splits(rows: pl.DataFrame, where: str) -> None:
     if rows.schema.get("split") == pl.String:
         splits = rows["split"].drop_nulls().unique()
         if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
-            message = "%s: the column split is not used, so all rows are in one split"
-            note_once(message, where)
+            note_once(
+                "%s: the column split is not used, so all rows are in one split", where
+            )

@@ -188,8 +188,11 @@ def _form_of(path: Path) -> _SeparatedForm:
     number, line = next(((n, line) for n, line in lines if line.strip()), (0, ""))
     line = line.rstrip("\r\n")
     if "\0" in line:
-        message = "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8"
-        raise DataError(message, path=path, row=number)
+        raise DataError(
+            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8",
+            path=path,
+            row=number,
+        )
     plain = _QUOTED.sub("", line)
     hint = _SEPARATOR_HINT.fullmatch(line)
     if hint:
@@ -212,11 +215,15 @@ def _quotes_between_tabs(path: Path) -> bool:
     """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
     opens_cells = False
     needs_quotes = next(_text_lines(path), "").startswith('"')
-    for _, line in read_text_lines(path):
+    tabs = set()
+    for line in _text_lines(path):
+        if not line.isspace():
+            tabs.add(line.count("\t"))
         if '"' in line:
             opens_cells |= '\t"' in f"\t{line}"
             needs_quotes |= '""' in line
-    if not opens_cells or (not needs_quotes and _lines_are_rows(path)):
+    # If each line is a row, a mark may open speech which ends in a later row.
+    if not opens_cells or (not needs_quotes and len(tabs) == 1):
         return False
     width = 0
     try:
@@ -228,12 +235,6 @@ def _quotes_between_tabs(path: Path) -> bool:
     except csv.Error:
         return False
     return needs_quotes
-
-
-def _lines_are_rows(path: Path) -> bool:
-    """Whether all lines have the same cells, so that a mark may open speech which ends in a later row."""
-    tabs = {line.count("\t") for line in _text_lines(path) if line.strip()}
-    return len(tabs) == 1
 
 
 def _text_lines(path: Path) -> Iterator[str]:

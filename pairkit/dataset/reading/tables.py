@@ -203,7 +203,7 @@ def json_values(path: Path) -> list[Any]:
     try:
         values = parse_json(text, path)
     except DataError:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             # If the first line is JSON, the file may have JSON lines.
             json.loads(text.lstrip().partition("\n")[0])
             return [value for _, value in read_json_lines(path)]

@@ -236,8 +236,10 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
             )
             # With any other status, it was killed or aborted.
             reason = last_line if process.returncode == 1 else _TOO_LARGE
-            message = f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
-            raise DataError(message, path=file)
+            raise DataError(
+                f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV",
+                path=file,
+            )
         check_size(output.seek(0, 2), file, len(data))
         output.seek(0)
         names = json.loads(output.readline())
