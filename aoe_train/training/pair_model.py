@@ -15,10 +15,13 @@ from torch.utils.checkpoint import checkpoint
 from aoe_train.model.backbones.changes import after_layers, count_layers
 from aoe_train.model.device import only_callees_compiled, uncompiled
 from aoe_train.model.text_model import TextBatch, TextModel
-from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers
+from aoe_train.objectives.labelled_pairs import (
+    NO_BATCH_TEACHERS,
+    BatchTeachers,
+    RowTexts,
+)
 from aoe_train.objectives.objective import (
     RowLabels,
-    RowTexts,
     check_loss_function,
     checked_parts,
     make_objective,

@@ -18,7 +18,6 @@ from llm_labeler.parsing.source_text import (
     has_words,
     is_translation,
     joined,
-    table,
     tidy,
 )
 from llm_labeler.parsing.turns import split_thought, split_turns
@@ -27,30 +26,30 @@ from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
 
 # Why a piece of an answer is not a candidate.
-REASONS: Mapping[str, str] = table("""
-    empty_answer: the answer has no text
-    unparsable: not readable as a sentence, such as symbols without words or deeply nested JSON
-    unread: beyond the first million characters, or the first 100,000 without reasoning
-    thinking: the model's reasoning and drafts, in <think> tags or before the final answer
-    echo: a repetition of the prompt or the sentence
-    runaway: another turn that the model invented after its answer
-    preamble: an introduction or a heading
-    closing_note: a remark about the sentences: a note, an explanation, an offer of help
-    remark: a remark in the line of a sentence: in brackets, after a dash, a translation
-    other_polarity: labelled with the polarity that was not requested
-    refusal: the model declines, asks for something else, or answers a question
-    outside_list: other text before or after a list or JSON
-    sub_item: a point below an item of the list
-    side_field: another field of a JSON object, or another column of a table
-    not_text: JSON has a number, a boolean or null instead of a sentence
-    cut_off: the last sentence of an answer that reached the token limit, max_tokens
-    limit_spent: the token limit was reached before the answer began, usually by reasoning; raise max_tokens of
-        the LLM, or turn its reasoning off in its `extra`
-    filtered: a content filter ended the answer: its last sentence, or an empty answer
-    failed: the model failed while it answered: the last sentence
-    unknown_end: the last sentence of an answer with an unknown finish_reason
-    beyond_size: more sentences than requested
-""")
+REASONS: Mapping[str, str] = {
+    "empty_answer": "the answer has no text",
+    "unparsable": "not readable as a sentence, such as symbols without words or deeply nested JSON",
+    "unread": "beyond the first million characters, or the first 100,000 without reasoning",
+    "thinking": "the model's reasoning and drafts, in <think> tags or before the final answer",
+    "echo": "a repetition of the prompt or the sentence",
+    "runaway": "another turn that the model invented after its answer",
+    "preamble": "an introduction or a heading",
+    "closing_note": "a remark about the sentences: a note, an explanation, an offer of help",
+    "remark": "a remark in the line of a sentence: in brackets, after a dash, a translation",
+    "other_polarity": "labelled with the polarity that was not requested",
+    "refusal": "the model declines, asks for something else, or answers a question",
+    "outside_list": "other text before or after a list or JSON",
+    "sub_item": "a point below an item of the list",
+    "side_field": "another field of a JSON object, or another column of a table",
+    "not_text": "JSON has a number, a boolean or null instead of a sentence",
+    "cut_off": "the last sentence of an answer that reached the token limit, max_tokens",
+    "limit_spent": "the token limit was reached before the answer began, usually by reasoning; raise"
+    " max_tokens of the LLM, or turn its reasoning off in its `extra`",
+    "filtered": "a content filter ended the answer: its last sentence, or an empty answer",
+    "failed": "the model failed while it answered: the last sentence",
+    "unknown_end": "the last sentence of an answer with an unknown finish_reason",
+    "beyond_size": "more sentences than requested",
+}
 MAX_CHARS = 1_000_000  # of an answer with its reasoning; the rest is not read
 _MAX_ANSWER = 100_000  # of an answer without its reasoning
 _EXCERPT = 500  # characters kept of a dropped piece

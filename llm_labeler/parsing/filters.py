@@ -21,7 +21,6 @@ from llm_labeler.parsing.source_text import (
     joined,
     order_similarity,
     stem,
-    table,
     words,
 )
 from llm_labeler.records import (
@@ -41,27 +40,27 @@ OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
 # Reasons that show that a negative has the same meaning.
 COPIES = ("echo", "copy", "near_copy", "unchanged")
 
-REASONS: Mapping[str, str] = table("""
-    control_characters: has control characters or characters that could not be decoded
-    no_letters: has no letters
-    markup_only: is only a link or markup
-    copy: equals the text but for case, punctuation and white space
-    meta: is about sentences or about the LLM
-    wrong_script: is in another script than its text
-    too_short: is shorter than `min_length_ratio` times its text
-    too_long: is longer than `max_length_ratio` times its text
-    near_copy: a negative with the words of its text but for articles, inflection and order
-    unchanged: a negative that only drops words of its text or adds words at its end, without a negation, antonym,
-        number or change of order
-    few_differing_words: a negative with fewer differing words than `min_differing_words`
-    nothing_shared: shares less with its text than `min_shared`; a negative, nothing at all
-    not_a_question: a positive of a question that is not a question, usually an answer
-    repeated: the same LLM proposed it before, for the same text and polarity
-    both_polarities: was proposed as a positive and as a negative of the same text
-    few_words_kept: a hard negative that shares less than `min_kept` of its text's words
-    unwanted_kind: a hard negative of a kind that was not requested
-    asks_nothing: task query: is not a question
-""")
+REASONS: Mapping[str, str] = {
+    "control_characters": "has control characters or characters that could not be decoded",
+    "no_letters": "has no letters",
+    "markup_only": "is only a link or markup",
+    "copy": "equals the text but for case, punctuation and white space",
+    "meta": "is about sentences or about the LLM",
+    "wrong_script": "is in another script than its text",
+    "too_short": "is shorter than `min_length_ratio` times its text",
+    "too_long": "is longer than `max_length_ratio` times its text",
+    "near_copy": "a negative with the words of its text but for articles, inflection and order",
+    "unchanged": "a negative that only drops words of its text or adds words at its end, without a"
+    " negation, antonym, number or change of order",
+    "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
+    "nothing_shared": "shares less with its text than `min_shared`; a negative, nothing at all",
+    "not_a_question": "a positive of a question that is not a question, usually an answer",
+    "repeated": "the same LLM proposed it before, for the same text and polarity",
+    "both_polarities": "was proposed as a positive and as a negative of the same text",
+    "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
+    "unwanted_kind": "a hard negative of a kind that was not requested",
+    "asks_nothing": "task query: is not a question",
+}
 
 # Unicode's control, surrogate, private-use and format characters.
 _CONTROL = ("Cc", "Cs", "Co", "Cf")
@@ -367,8 +366,15 @@ def _proposals(
     for key, items in sorted(answers, key=_answer_order):
         for item in items:
             reason = item.reason or reject_item(item, text.text, key.polarity, settings)
-            asked = (text.text_id, key.llm, key.polarity, key.prompt_hash)
-            yield Proposal(*asked, item.text, reason, item.change)
+            yield Proposal(
+                text_id=text.text_id,
+                llm=key.llm,
+                polarity=key.polarity,
+                prompt_hash=key.prompt_hash,
+                candidate=item.text,
+                reason=reason,
+                change=item.change,
+            )
 
 
 def _answer_order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[str, bool, str]:

@@ -21,11 +21,6 @@ def joined(lines: str) -> str:
     return "".join(map(str.strip, lines.splitlines()))
 
 
-def table(rows: str) -> dict[str, str]:
-    """A table of rows such as `name: value`; continued rows are indented by six blanks."""
-    return dict(re.findall(r"(\w+): (.+)", re.sub(r"\n {6,}", " ", rows)))
-
-
 ENDED = re.compile(r"[.!?。！？…][\"”’'»」』*_)]*$")
 # The last lookbehind keeps a long run from being tried from each of its characters.
 STOP = re.compile(

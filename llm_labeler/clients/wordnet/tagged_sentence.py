@@ -18,37 +18,33 @@ def word_set(text: str) -> frozenset[str]:
 
 
 # Codes with the tags of the corpus. Further codes: `,` and `.` for punctuation, `x` for non-words.
-_TAGS = """
-    D  AT0 DPS DT0              determiner, possessive, quantifier before a noun: the, its, many
-    P  PNP PNI PNX              pronoun: it, they, someone; also DT0 with no noun after it
-    E  EX0                      there, that something is
-    I  PRP PRF                  preposition: of, during
-    C  CJC                      coordination: and, or, but
-    S  CJS CJT                  subordination: if, because
-    W  PNQ AVQ DTQ              relative or question word: who, which
-    T  TO0                      to, before a verb
-    M  VM0                      modal: may, cannot
-    B  VBB VBZ VBD              to be; finite
-    b  VBI VBN VBG              to be; not finite
-    H  VHB VHZ VHD VHI VHN VHG  to have
-    O  VDB VDZ VDD              to do; finite
-    N  XX0                      not
-    R  AV0 AVP                  adverb: often
-    J  AJ0 AJC AJS ORD          adjective: severe
-    #  CRD                      number: 12, three
-    n  NN0 NN1 NP0              noun: cell; also the default
-    s  NN2                      plural noun: cells
-    v  VVB VVI VDI              verb, base form: cause
-    z  VVZ                      third person: causes
-    d  VVD                      past: began
-    e  VVN VDN                  participle: begun
-    g  VVG VDG                  participle in -ing
-"""
-_CODES = {
-    tag: code
-    for code, tags in re.findall(r"(\S)  (\S.*?)  ", _TAGS)
-    for tag in tags.split()
+_TAGS = {
+    "D": "AT0 DPS DT0",  # determiner, possessive, quantifier before a noun: the, its, many
+    "P": "PNP PNI PNX",  # pronoun: it, they, someone; also DT0 with no noun after it
+    "E": "EX0",  # there, that something is
+    "I": "PRP PRF",  # preposition: of, during
+    "C": "CJC",  # coordination: and, or, but
+    "S": "CJS CJT",  # subordination: if, because
+    "W": "PNQ AVQ DTQ",  # relative or question word: who, which
+    "T": "TO0",  # to, before a verb
+    "M": "VM0",  # modal: may, cannot
+    "B": "VBB VBZ VBD",  # to be; finite
+    "b": "VBI VBN VBG",  # to be; not finite
+    "H": "VHB VHZ VHD VHI VHN VHG",  # to have
+    "O": "VDB VDZ VDD",  # to do; finite
+    "N": "XX0",  # not
+    "R": "AV0 AVP",  # adverb: often
+    "J": "AJ0 AJC AJS ORD",  # adjective: severe
+    "#": "CRD",  # number: 12, three
+    "n": "NN0 NN1 NP0",  # noun: cell; also the default
+    "s": "NN2",  # plural noun: cells
+    "v": "VVB VVI VDI",  # verb, base form: cause
+    "z": "VVZ",  # third person: causes
+    "d": "VVD",  # past: began
+    "e": "VVN VDN",  # participle: begun
+    "g": "VVG VDG",  # participle in -ing
 }
+_CODES = {tag: code for code, tags in _TAGS.items() for tag in tags.split()}
 _NUMBER = re.compile(r"[.,/%]*\d[\d.,/%-]*|[a-z]*\d[\w-]*")
 _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
