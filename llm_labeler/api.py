@@ -197,7 +197,7 @@ def parse(
     out: str | Path = "pairs",
     aggregation: str | None = None,
     seed: int | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    settings: Mapping[str, object] | Iterable[str] | None = None,
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> Labelled:
@@ -366,7 +366,7 @@ def evaluate(
 def llms(
     *,
     config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    settings: Mapping[str, object] | Iterable[str] | None = None,
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.
 

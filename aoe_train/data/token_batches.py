@@ -186,7 +186,7 @@ def collate(
     teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     *,
     views: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The tensors of a batch, which `PairModel.forward` takes; each distinct text is in it once.
 
     A single text is encoded twice if the objective compares two `views` of it. `rows` are indices into the

@@ -151,18 +151,18 @@ class EncoderPool(ABC):
         self._lost_parts: deque[tuple[int, list[str]]] = deque()
 
     @abstractmethod
-    def _begin(self, worker: Any, part: list[str]) -> Any:
+    def _begin(self, worker: Any, part: list[str]) -> object:
         """Let a worker encode a part; returns its pending answer."""
 
     @abstractmethod
-    def _first(self, pending: list[Any]) -> Any:
+    def _first(self, pending: list[Any]) -> object:
         """Wait for one of the pending answers."""
 
     @abstractmethod
     def _answer(self, worker: Any, pending: Any) -> Any:
         """The finished answer of a worker."""
 
-    def _replace(self, worker: Any, number: int | None, error: WorkerLost) -> None:
+    def _replace(self, worker: object, number: int | None, error: WorkerLost) -> None:
         """Start another worker instead of a lost one; processes are not replaced."""
         del worker, number
         raise error
@@ -252,10 +252,10 @@ class WorkerPool(EncoderPool):
         worker.send(part)
         return worker.pipe
 
-    def _first(self, pending: list[Connection]) -> Any:
+    def _first(self, pending: list[Connection]) -> object:
         return wait(pending)[0]
 
-    def _answer(self, worker: _Worker, pending: Connection) -> Any:
+    def _answer(self, worker: _Worker, pending: Connection) -> object:
         del pending
         return worker.receive()
 
@@ -288,7 +288,7 @@ class _Worker:
         except OSError as error:
             raise self._ended() from error
 
-    def receive(self) -> Any:
+    def receive(self) -> object:
         """Wait for the worker's answer; raises its errors."""
         try:
             answer = self.pipe.recv()
@@ -377,20 +377,20 @@ class ActorPool(EncoderPool):
         pending = self._cluster.begun(actor.load.remote, self._spec)
         self._busy[pending] = actor, None, []
 
-    def _begin(self, worker: Any, part: list[str]) -> Any:
+    def _begin(self, worker: Any, part: list[str]) -> object:
         return self._cluster.begun(worker.vectors.remote, part)
 
-    def _first(self, pending: list[Any]) -> Any:
+    def _first(self, pending: list[object]) -> object:
         return self._cluster.first(pending)
 
-    def _answer(self, worker: Any, pending: Any) -> Any:
+    def _answer(self, worker: object, pending: object) -> object:
         del worker
         answer = self._cluster.fetched(pending)
         if isinstance(answer, ModelInfo):
             self._losses[None] = 0
         return answer
 
-    def _replace(self, worker: Any, number: int | None, error: WorkerLost) -> None:
+    def _replace(self, worker: object, number: int | None, error: WorkerLost) -> None:
         """Start another actor; give up after repeated losses for one part, or while loading the model."""
         self._losses[number] += 1
         most = _MAX_LOSSES

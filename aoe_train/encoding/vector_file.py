@@ -77,7 +77,7 @@ class PartialOutput:
         if self.is_resumable:
             self.state = PartialState(**read_json_object(self._manifest))
 
-    def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
+    def begin(self, made_of: Mapping[str, object], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
         with (
             write_errors(self.vectors),
@@ -214,7 +214,7 @@ def write_record(
     write_json(record_path(out), record)
 
 
-def read_finished(out: Path, made_of: Mapping[str, Any]) -> dict[str, Any]:
+def read_finished(out: Path, made_of: Mapping[str, object]) -> dict[str, Any]:
     """The record of an existing output, which the same command must have made."""
     record = read_record(out)
     if record is None:

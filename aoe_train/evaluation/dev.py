@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class DevScores:
             return next(iter(self.metrics_by_set))
         return self.chosen
 
-    def gain_over(self, before: DevScores, *, seed: int) -> dict[str, Any] | None:
+    def gain_over(self, before: DevScores, *, seed: int) -> dict[str, object] | None:
         """The gain in the deciding metric with its interval; None without a `gain_set`."""
         name = self.gain_set
         if name is None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -119,7 +119,7 @@ def export(
     interpolate: float | None = None,
     merged: bool = False,
     keep_card: bool = True,
-    made_of: Mapping[str, Any] = {},
+    made_of: Mapping[str, object] = {},
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`.
 
@@ -268,7 +268,7 @@ def _write_card(
 
 
 def _write_records(
-    exported: Exported, source: Path, folder: Path, made_of: Mapping[str, Any]
+    exported: Exported, source: Path, folder: Path, made_of: Mapping[str, object]
 ) -> None:
     """Write the source's hashes and record, if it has any, and how the export was made from it."""
     if (source / DIGESTS_FILE).is_file():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sentence_transformers.sentence_transformer.modules import InputModule
@@ -30,7 +30,7 @@ class ToolkitEncoder(InputModule):
 
     @classmethod
     def load(  # type: ignore[override]  # sentence-transformers passes its arguments by name
-        cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
+        cls, model_name_or_path: str, *, revision: str | None = None, **_: object
     ) -> ToolkitEncoder:
         """Load a model folder or a Hub id; sentence-transformers moves it to a device."""
         encoder = Encoder.load(
@@ -43,16 +43,16 @@ class ToolkitEncoder(InputModule):
 
     def preprocess(
         self,
-        inputs: Sequence[Any],
+        inputs: Sequence[object],
         prompt: str | None = None,
-        **_: Any,
-    ) -> dict[str, Any]:
+        **_: object,
+    ) -> dict[str, object]:
         """Tokenise `inputs` with a prompt; see `training_rows.TokenBatch`."""
         texts = [str(text) for text in inputs]
         store = self._encoder.tokens(texts, prompt or "")
         return dict(store.batch(np.arange(len(store))))
 
-    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Tensor]:
+    def forward(self, features: dict[str, object], **_: object) -> dict[str, Tensor]:
         """Add `sentence_embedding` to the packed tokens."""
         vectors = self.model(
             features["input_ids"],
@@ -70,6 +70,6 @@ class ToolkitEncoder(InputModule):
         """Dimensions of a vector."""
         return self.model.dim
 
-    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+    def save(self, output_path: str, *_: object, **__: object) -> None:
         """Write the model folder; sentence-transformers adds its own files afterwards."""
         self._encoder.save(Path(output_path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -158,7 +158,7 @@ def write(
     source: Path | None,
     wide: int,
     texts: Iterable[str],
-    made_of: Any,
+    made_of: object,
 ) -> None:
     """Write the folder; it is complete or absent."""
     name = result.out.name

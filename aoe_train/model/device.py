@@ -70,7 +70,9 @@ def upload(values: Tensor | ndarray, device: torch.device) -> Tensor:
     return values.pin_memory().to(device, non_blocking=True)
 
 
-def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+def upload_batch(
+    batch: Mapping[str, object], device: torch.device
+) -> dict[str, object]:
     """Copy a batch to `device`; for a GPU, the data loader has pinned it."""
     uploaded = dict(batch)
     for name, value in batch.items():

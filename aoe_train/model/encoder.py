@@ -110,9 +110,9 @@ class Encoder:
         device: str | torch.device | None = None,
         precision: EncodingPrecision = "auto",
         packing: bool = True,
-        quantization: Any = None,
+        quantization: object = None,
         inference_only: bool = False,
-        **overrides: Any,
+        **overrides: object,
     ) -> Encoder:
         """Load an aoe or sentence-transformers model, or any transformers encoder or decoder.
 
@@ -348,11 +348,13 @@ class Encoder:
         result = quantized(vectors, number_type, ranges)
         return result[0] if is_single else result
 
-    def encode_query(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
+    def encode_query(self, texts: str | Sequence[str], **options: object) -> np.ndarray:
         """Encode search queries with the prompt `query`, unless `options` (see `encode`) name another."""
         return self._encode_as(self.settings.named_prompts.query, texts, options)
 
-    def encode_document(self, texts: str | Sequence[str], **options: Any) -> np.ndarray:
+    def encode_document(
+        self, texts: str | Sequence[str], **options: object
+    ) -> np.ndarray:
         """Encode the texts to be searched; the options are those of `encode`.
 
         The default prompt is the first of `document`, `passage` and `corpus` that isn't empty.
@@ -419,7 +421,7 @@ class Encoder:
             )
             yield indices, text_batch
 
-    def identity(self) -> dict[str, str | dict[str, Any]]:
+    def identity(self) -> dict[str, str | dict[str, object]]:
         """Everything that the vectors depend on: hashes, settings, precision and device, as JSON."""
         dtype = next(self.model.parameters()).dtype
         return {

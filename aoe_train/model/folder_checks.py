@@ -47,7 +47,7 @@ class Foreign(BaseModel):
 F = TypeVar("F", bound=BaseModel)
 
 
-def read_json(path: Path, remedy: str = _REMEDY) -> Any:
+def read_json(path: Path, remedy: str = _REMEDY) -> object:
     """Read a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def mapped_array(path: Path, remedy: str) -> np.ndarray:
 
 def decode(
     model: type[F],
-    values: Any,
+    values: object,
     path: Path,
     remedy: str = _REMEDY,
 ) -> F:
@@ -336,7 +336,7 @@ def check_settings(folder: Path) -> None:
     read_object(folder / "tokenizer_config.json")
 
 
-def _problem(key: str, value: Any) -> str | None:
+def _problem(key: str, value: object) -> str | None:
     """Why a setting is refused, if it is."""
     is_name = isinstance(value, str)
     if "_implementation" in key and is_name and value not in _IMPLEMENTATIONS:
@@ -366,7 +366,7 @@ def _check_adapters(path: Path) -> None:
         )
 
 
-def _settings(tree: Any) -> Iterator[tuple[str, Any]]:
+def _settings(tree: object) -> Iterator[tuple[str, object]]:
     """All keys with values, at any depth; items of lists and of implementations have their parent's key."""
     waiting: list[tuple[str, Any]] = [("", tree)]
     while waiting:

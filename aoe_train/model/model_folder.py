@@ -50,13 +50,13 @@ class OutputResult(CommandResult):
         """The path."""
         return [str(self.out)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The `--json` object."""
         result: Any = self
         return {**asdict(result), "out": str(self.out)}
 
     @classmethod
-    def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
+    def from_facts(cls, out: Path, facts: Mapping[str, object]) -> Self:
         """The result that a folder's run.json records."""
         result: Any = cls
         values = {field.name: facts.get(field.name) for field in fields(result)}
@@ -116,10 +116,10 @@ def exported_there(out: Path, command: str, *, fresh: bool) -> dict[str, Any] | 
 def begin_or_go_on(
     out: Path,
     work: Path,
-    origin: Mapping[str, Any],
+    origin: Mapping[str, object],
     *,
     fresh: bool,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Prepare the working folder for a run; returns the record of a finished one."""
     if fresh:
         clear(work)
@@ -137,7 +137,7 @@ def begin_or_go_on(
     return None
 
 
-def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
+def mark_diverged(work: Path, origin: Mapping[str, object], message: str) -> None:
     """Record that this run diverged, so that it isn't resumed."""
     _write_run(work, origin, diverged=message)
 
@@ -201,7 +201,7 @@ def hash_config(config: PretrainedConfig) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def digest_of(identity: Mapping[str, Any] | Sequence[str]) -> str:
+def digest_of(identity: Mapping[str, object] | Sequence[str]) -> str:
     """SHA-256 of a model's identity, or of other JSON."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

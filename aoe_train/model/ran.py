@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -408,7 +408,7 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         self,
         input_ids: Int[Tensor, "row column"],
         attention_mask: Int[Tensor, "row column"] | None = None,
-        **_: Any,
+        **_: object,
     ) -> BaseModelOutputWithPooling:
         """Encode a padded batch; the vectors don't depend on the side and amount of padding."""
         if attention_mask is None:

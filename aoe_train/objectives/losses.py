@@ -83,7 +83,7 @@ class _Loss(nn.Module):
         model: SentenceTransformer,
         config: dict[str, Any],
         guide: SentenceTransformer | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> None:
         super().__init__()
         self.model = model
@@ -174,7 +174,7 @@ class _Loss(nn.Module):
         loss: Tensor = parts["loss"]
         return loss
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> dict[str, object]:
         """The options, for the model card."""
         return dict(self._config)
 

@@ -272,7 +272,7 @@ class MatryoshkaObjective(nn.Module):
             if objective not in self.children():
                 self.add_module(str(size), objective)
 
-    def forward(self, vectors: RowVectors, *batch: Any) -> dict[str, Tensor]:
+    def forward(self, vectors: RowVectors, *batch: object) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         of_sizes: dict[str, Tensor] = {}
         weighted: dict[str, list[Tensor]] = {}

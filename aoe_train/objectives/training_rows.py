@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, overload
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class ReadingReport:
     # Rows that lack a text or label.
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
         from pairkit.dataset.records import by_reason
 

@@ -69,7 +69,7 @@ class IndexHit:
     key: Any
     key_column: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """An object of `aoe search --json`."""
         return {**as_json(vars(self)), "row": as_json(self.row)}
 
@@ -77,7 +77,7 @@ class IndexHit:
 class SearchHits(Printed, list[IndexHit]):
     """Search results, best first: a list that is displayed as a table."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object of `aoe search --json`."""
         return {"hits": [hit.to_dict() for hit in self]}
 
@@ -114,7 +114,7 @@ class BatchSearch:
     texts: int
     undated: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object of `aoe search --every --json`."""
         return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
 
@@ -197,7 +197,7 @@ class SearchIndex:
         columns = self.about.text
         return joined(_rows_at(self.rows.select(columns), places), columns)
 
-    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
+    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[object]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
         return _rows_at(self._ids.to_frame(), places).to_series().to_list()
 
@@ -215,8 +215,8 @@ class SearchIndex:
         text: str,
         *,
         top: int = 10,
-        where: Mapping[str, Any] | Sequence[str] | None = None,
-        before: Mapping[str, Any] | Sequence[str] | None = None,
+        where: Mapping[str, object] | Sequence[str] | None = None,
+        before: Mapping[str, object] | Sequence[str] | None = None,
         by: str = "both",
         weight: float | None = None,
     ) -> SearchHits:
@@ -364,7 +364,7 @@ def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFr
     return with_rows(table, rows[table["place1"]], rows[table["place2"]])
 
 
-def _score_columns(ranked: RankedRows) -> list[list[Any]]:
+def _score_columns(ranked: RankedRows) -> list[list[object]]:
     """Scores, cosines and BM25 scores of hits; None for those that a ranking lacks."""
     unknown = [None] * len(ranked.places)
     cosines = unknown if ranked.cosines is None else ranked.cosines.tolist()

@@ -282,7 +282,7 @@ def _in_text_form(
     return frame.with_columns(converted)
 
 
-def _has_text_form(dtype: Any) -> bool:
+def _has_text_form(dtype: object) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
     without_text = (pl.Binary, pl.Duration, pl.Object)
     return all(leaf not in without_text for leaf in leaf_types(dtype))
@@ -317,12 +317,12 @@ def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.concat_str(_ORIGIN, separator=":").alias(name)).to_series()
 
 
-def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(row: Mapping[str, object]) -> dict[str, object]:
     """A row for JSON: dates and other types as text, NaN and infinity as None."""
     return {name: _json_value(value) for name, value in row.items()}
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, list):

@@ -143,7 +143,7 @@ def _best(candidates: Neighbours, count: int) -> Neighbours:
     )
 
 
-def build_faiss(vectors: Vectors, folder: Path) -> Any:
+def build_faiss(vectors: Vectors, folder: Path) -> object:
     """Make and write an HNSW index, with one thread, because it depends on the order."""
     faiss = _faiss("--kind=hnsw")
     index = faiss.IndexHNSWSQ(
@@ -175,7 +175,7 @@ def check_kind(kind: IndexKind) -> None:
         _faiss(f"--kind={kind}")
 
 
-def read_faiss(folder: Path, shape: tuple[int, ...]) -> Any:
+def read_faiss(folder: Path, shape: tuple[int, ...]) -> object:
     """Read the HNSW index of vectors of this shape."""
     faiss = _faiss("an index of the kind hnsw")
     path = folder / INDEX_FILE

@@ -94,7 +94,7 @@ def checked_query(
     )
 
 
-def conditions(option: str, given: Conditions) -> Mapping[str, Any]:
+def conditions(option: str, given: Conditions) -> Mapping[str, object]:
     """Values by column, from a mapping or from texts such as state=open."""
     if isinstance(given, Mapping):
         for name, value in given.items():
@@ -292,7 +292,7 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
     return column
 
 
-def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
+def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, object]:
     """A column and a value, both as numbers, times or texts; raises ConfigError if the value isn't one."""
     expected = "a number"
     try:
@@ -320,7 +320,7 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         ) from error
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     """A value as texts and JSON write it."""
     if isinstance(value, date):
         return value.isoformat()

@@ -314,7 +314,7 @@ def _build_loader(
 ) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
-    def collated(rows: list[int]) -> dict[str, Any]:
+    def collated(rows: list[int]) -> dict[str, object]:
         dataset_number, row_numbers = batches.locate(rows)
         dataset = datasets[dataset_number]
         batch = collate(

@@ -167,7 +167,7 @@ def _placed_like(
     return {name: shard_like(weight, trained[name]) for name, weight in weights.items()}
 
 
-def optimiser_state(model: nn.Module, optimiser: Any) -> Any:
+def optimiser_state(model: nn.Module, optimiser: Any) -> object:
     """The state of an optimiser; of a sharded model the whole, on rank 0. All processes must call it."""
     if not is_sharded(model):
         return optimiser.state_dict()

@@ -110,7 +110,7 @@ class TrainingRun:
     last_save: float = field(default_factory=time.monotonic)
     _notes: dict[str, str] = field(default_factory=dict)
 
-    def event(self, name: str, **seen: Any) -> None:
+    def event(self, name: str, **seen: object) -> None:
         """Call all callbacks for an event, as transformers' `Trainer` does."""
         call = getattr(self.handler, name)
         self.control = call(self.built.args, self.state, self.control, **seen)
@@ -313,7 +313,7 @@ def run_epochs(run: TrainingRun) -> None:
 
 
 def _run_step(
-    run: TrainingRun, batches: Sequence[dict[str, Any]]
+    run: TrainingRun, batches: Sequence[dict[str, object]]
 ) -> tuple[Tensor | None, float]:
     """Update the weights with some batches; returns the gradient's norm and the learning rate."""
     state = run.state
@@ -336,7 +336,9 @@ def _run_step(
     return norm, lr
 
 
-def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
+def _batches_of_steps(
+    run: TrainingRun, epoch: int
+) -> Iterator[list[dict[str, object]]]:
     """The batches of each step of an epoch, or of its remaining steps with the checkpoint's random state."""
     loader = run.built.loader
     args = run.built.args

@@ -103,7 +103,7 @@ class LossLog:
             for name, values in sorted(by_name.items())
         }
 
-    def pending(self) -> list[dict[str, Any]]:
+    def pending(self) -> list[dict[str, object]]:
         """The batches since the last log entry, for a checkpoint; they have been checked."""
         return [{**batch._asdict(), "rows": []} for batch in self._batches]
 
@@ -224,7 +224,7 @@ class Baseline:
         """The current spread of the sample's embeddings."""
         return spread(self._encode(self.sample))
 
-    def dev_gain(self) -> dict[str, Any] | None:
+    def dev_gain(self) -> dict[str, object] | None:
         """The model's gain on the deciding dev set; None without one, and of sharded models."""
         settings = self._built.loaded.settings
         before = self.dev

@@ -82,7 +82,7 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
     return _Gather.apply(values) if is_distributed() else values  # type: ignore[no-untyped-call]
 
 
-def gather_objects(value: Any) -> list[Any]:
+def gather_objects(value: object) -> list[Any]:
     """The values of all ranks; each rank must call it."""
     if not is_distributed():
         return [value]

@@ -251,7 +251,7 @@ class Teacher:
         """Free the memory of the model."""
         self.__dict__.pop("encoder", None)
 
-    def identify(self) -> Mapping[str, Any]:
+    def identify(self) -> Mapping[str, object]:
         """The hashes and settings that determine its vectors, for run.json."""
         if self.file is None:
             return {**self.encoder.identity(), "dim": self.encoder.dim}
@@ -311,7 +311,7 @@ class Teacher:
                 " teacher, --set encoder.similarity_fn_name=…, or the part embed_distill"
             )
 
-    def record(self, examples: Examples, dim: int) -> dict[str, Any]:
+    def record(self, examples: Examples, dim: int) -> dict[str, object]:
         """Its entry in run.json, which the card shows."""
         record = {"model": self.name, "revision": self._settings.revision, "dim": dim}
         settings = self._encoder_settings
@@ -332,7 +332,7 @@ def similarity_of(settings: EncoderSettings) -> str:
     return "cosine" if settings.normalize and similarity == "dot" else similarity
 
 
-def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
+def scores_identity(teacher: TeacherSettings) -> dict[str, object]:
     """The hash of the given scores, for run.json; empty without scores. Raises ConfigError without a file."""
     if teacher.scores is None:
         if teacher.score_range is not None:

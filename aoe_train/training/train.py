@@ -86,7 +86,7 @@ def train(
     say: Say = print,
     progress: bool | Listener = True,
     callbacks: Sequence[TrainerCallback] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Start or continue a run, unless it is finished; returns its run.json. Only rank 0 writes and prints."""
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' bar when saving
     check_loss_functions(sources, settings)
@@ -115,7 +115,7 @@ def train(
 
 def _continue_run(
     loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallback]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
     process = loaded.process
     out = loaded.sources.out
@@ -145,7 +145,9 @@ def _continue_run(
             return on_main(lambda: _write_model_folder(fitted, identity))
 
 
-def _write_model_folder(fitted: Fitted, origin: Mapping[str, Any]) -> dict[str, Any]:
+def _write_model_folder(
+    fitted: Fitted, origin: Mapping[str, object]
+) -> dict[str, object]:
     """Write the model's folder, and return its run.json; `origin` is what identifies its run."""
     built = fitted.built
     loaded = built.loaded
@@ -247,14 +249,14 @@ class RunRecord(BaseModel):
         """Whether a function of the user scored the model, not the dev data."""
         return "dev_metric" in self.origin
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object of run.json."""
         return self.model_dump(exclude_unset=True) | {
             "encoder": self.encoder.model_dump(mode="json")
         }
 
 
-def run_identity(loaded: Loaded) -> dict[str, Any]:
+def run_identity(loaded: Loaded) -> dict[str, object]:
     """What determines a run's model, the `origin` of its record. Only an equal run is continued."""
     data = loaded.data
     encoder = loaded.encoder
@@ -277,7 +279,7 @@ def run_identity(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def _objective_identity(loaded: Loaded) -> dict[str, Any]:
+def _objective_identity(loaded: Loaded) -> dict[str, object]:
     """The user's own functions, teachers and judged pairs, if there are any."""
     sources = loaded.sources
     result: dict[str, Any] = {}
@@ -293,7 +295,7 @@ def _objective_identity(loaded: Loaded) -> dict[str, Any]:
     return result
 
 
-def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
+def run_record(fitted: Fitted, origin: Mapping[str, object]) -> RunRecord:
     """The record of a finished run."""
     built = fitted.built
     state = fitted.state
@@ -353,7 +355,7 @@ def dataset_records(built: Built) -> dict[str, DatasetRecord]:
 
 
 def _result_record(
-    fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]
+    fitted: Fitted, dev_history: Sequence[Mapping[str, object]]
 ) -> ResultRecord:
     """What the run has reached, with the scores of the weights that are saved."""
     state = fitted.state
@@ -399,7 +401,7 @@ def _dev_sets(
     return records
 
 
-def _teacher_records(built: Built) -> dict[str, dict[str, Any]]:
+def _teacher_records(built: Built) -> dict[str, dict[str, object]]:
     """Guide, teacher and file of scores by role."""
     loaded = built.loaded
     first, *_ = built.datasets

@@ -67,7 +67,7 @@ class Plan(Printed):
         """Estimated memory in MiB for weights, gradients, optimiser, copies and activations."""
         return float(sum(self.record["memory_mb"].values()))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The JSON object of `aoe train --dry-run --json`."""
         return dict(self.record)
 
@@ -142,7 +142,7 @@ def plan(
 
 def _plan_record(
     built: Built, memory: Mapping[str, float], seconds_a_batch: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The record of a plan; `memory` and `seconds_a_batch` are measured."""
     loaded = built.loaded
     settings = loaded.settings
@@ -280,7 +280,7 @@ def _seconds_a_batch(built: Built) -> float:
     return sum(durations[1:]) / _PROBES
 
 
-def _device_batch(built: Built, rows: list[int]) -> dict[str, Any]:
+def _device_batch(built: Built, rows: list[int]) -> dict[str, object]:
     """A batch on the device."""
     batch: dict[str, Any] = built.loader.collate_fn(rows)
     batch.pop("numbers")

@@ -247,7 +247,7 @@ def _check_reports(names: Sequence[str]) -> None:
             )
 
 
-def _check_trainer(options: dict[str, Any]) -> None:
+def _check_trainer(options: dict[str, object]) -> None:
     """Refuse arguments of transformers that have no effect in our loop, or are settings of ours."""
     if unknown := sorted(options.keys() - _PASSED_ON):
         raise ConfigError(

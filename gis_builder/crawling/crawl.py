@@ -142,7 +142,7 @@ def _fetch_threads(
     return names
 
 
-def _must_agree(store: Store, record: Mapping[str, Any]) -> None:
+def _must_agree(store: Store, record: Mapping[str, object]) -> None:
     """Refuse to mix data of different settings: the store doesn't record which settings fetched what."""
     old = store.crawl_record()
     if old.get("strategy") == _IMPORTED:
@@ -232,7 +232,7 @@ class RepoPlan:
         """Hours with one token."""
         return hours(self.points, self.requests)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The JSON object of a repository."""
         return {
             "repository": self.row.name,
@@ -275,7 +275,7 @@ class Plan(Printed):
         """Whether the plan uses rates measured on another repository."""
         return self.strategy == "search"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The JSON object of the plan."""
         return {
             "strategy": self.strategy,

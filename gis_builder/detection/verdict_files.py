@@ -131,7 +131,7 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _verdict_row(verdict: Verdict) -> tuple[Any, ...]:
+def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
     """The values of the columns of `_VERDICT`."""
     repo, number = verdict.ref
     evidence = []
@@ -207,7 +207,7 @@ class Detected(Printed):
         """A row for each issue: verdict, targets, confidence, reason, evidence."""
         return read_verdicts(self.out)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The counts as one object for scripts."""
         return {"out": str(self.out), **self.counts}
 

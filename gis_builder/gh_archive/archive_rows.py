@@ -117,7 +117,9 @@ def row_of(
     return tuple((columns | values).values())
 
 
-def record_of(kind: type[_Record], row: Mapping[str, Any], /, **values: Any) -> _Record:
+def record_of(
+    kind: type[_Record], row: Mapping[str, Any], /, **values: object
+) -> _Record:
     """The record of a row; `values` are of fields that differ or aren't in the row."""
     columns = {name: row[name] for name in _COLUMNS[kind]}
     return kind(**columns | values)

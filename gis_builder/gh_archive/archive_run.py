@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -126,7 +125,7 @@ class _ArchiveRun:
             rows[hour] = file_named(folder, hour, "parquet", identity)
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Everything that determines the content of the dataset."""
         job = self._job
         contents = [
@@ -158,7 +157,7 @@ class _ArchiveRun:
                 f"{len(older):,} hours without files, such as {older[0]}: read by another version"
             )
 
-    def dataset(self, out: Path, record: dict[str, Any]) -> dict[str, Any]:
+    def dataset(self, out: Path, record: dict[str, object]) -> dict[str, object]:
         """Make the dataset and return its statistics."""
         self.read()
         rows = self._sort()

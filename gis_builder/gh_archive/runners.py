@@ -209,11 +209,11 @@ class Runner(AbstractContextManager["Runner"]):
     def _has_room(self, running: _Running, following: _Attempt, /) -> bool: ...
 
     @abstractmethod
-    def _begin(self, attempt: _Attempt) -> Any:
+    def _begin(self, attempt: _Attempt) -> object:
         """Start a task; returns a handle."""
 
     @abstractmethod
-    def _first_ended(self, running: _Running) -> Any:
+    def _first_ended(self, running: _Running) -> object:
         """Wait for a task to end; returns its handle."""
 
     @abstractmethod
@@ -366,7 +366,7 @@ class OnRay(Runner):
     def _has_room(self, running: _Running, _: _Attempt) -> bool:
         return len(running) < max(1, _QUEUED_PER_CORE * self._cores)
 
-    def _begin(self, attempt: _Attempt) -> Any:
+    def _begin(self, attempt: _Attempt) -> object:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
         # Ray would wait forever for more memory than any machine has.
         attempt.memory = min(memory, self._max_memory)
@@ -381,7 +381,7 @@ class OnRay(Runner):
         ).remote
         return self._cluster.begun(begin, pickle.dumps(attempt.task), self._shared)
 
-    def _first_ended(self, running: _Running) -> Any:
+    def _first_ended(self, running: _Running) -> object:
         while True:
             ended = self._cluster.first(list(running), _REREAD_S)
             if ended is None or time.monotonic() > self._read_at + _REREAD_S:
@@ -399,7 +399,7 @@ class OnRay(Runner):
                     del running[handle]
                     running[self._begin(attempt)] = attempt
 
-    def _result(self, handle: Any) -> tuple[str, str]:
+    def _result(self, handle: object) -> tuple[str, str]:
         try:
             failure_and_node: tuple[str, str] = self._cluster.fetched(handle)
         except (WorkerLost, RemoteError):

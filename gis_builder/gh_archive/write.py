@@ -79,10 +79,10 @@ def write_archive(
     tallies: Iterable[HourTally],
     hours: Sequence[str],
     *,
-    statistics: Mapping[str, Any],
+    statistics: Mapping[str, object],
     run: Mapping[str, Any],
     detail: Path,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the dataset like `write_gis`, but in shards; `detail` gets the counts of all repositories."""
     months = by_month(hours, tallies)
     rows, positives = _ordered_rows(combined.pairs.table, drawn)
@@ -179,7 +179,7 @@ def _chunks(places: Indices, size: int) -> list[Indices]:
 
 def by_month(
     hours: Iterable[str], tallies: Iterable[HourTally]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """The counts of each month over these hours."""
     tally_of = {tally.hour: tally for tally in tallies}
     months: dict[str, list[str]] = {}
@@ -191,7 +191,7 @@ def by_month(
     }
 
 
-def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any]:
+def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, object]:
     tallies = [tally_of[hour] for hour in hours if hour in tally_of]
     broken = Counter[str]()
     for tally in tallies:

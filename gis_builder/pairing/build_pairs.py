@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -136,7 +135,7 @@ def _built(
 def check_out(
     out: Path,
     repos: Sequence[str],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     *,
     fresh: bool,
 ) -> None:
@@ -165,7 +164,7 @@ def _assemble(
     settings: BuildSettings,
     out: Path,
     show: RunDisplay,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Make pairs from the verdicts on these repositories, write the dataset to `out`, and count."""
     seed = settings.seed
     pairing = settings.pair
@@ -318,7 +317,7 @@ def check_missing(
 
 def _run_record(
     store: Store, rows: Iterable[RepoRow], settings: BuildSettings
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
     return {
         "made_by": f"gis (aoe-toolkit {__version__})",
@@ -332,8 +331,8 @@ def _run_record(
 
 
 def settings_record(
-    settings: BuildSettings, crawled: Mapping[str, Any]
-) -> dict[str, Any]:
+    settings: BuildSettings, crawled: Mapping[str, object]
+) -> dict[str, object]:
     """The settings that decide a dataset's content; those of the crawl are its own record."""
     return settings.model_dump(mode="json", exclude={"crawl"}) | {
         "crawl": dict(crawled)

@@ -107,7 +107,7 @@ def _row(
     texts: Mapping[IssueRef, IssueText],
     seed: int,
     site: str,
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     first, second = sorted((pair.first, pair.second))
     if keyed_hash(seed, "first", first, second) % 2 == 0:
         first, second = second, first
@@ -146,10 +146,10 @@ def write_gis(
     texts: Mapping[IssueRef, IssueText],
     *,
     seed: int,
-    statistics: Mapping[str, Any],
+    statistics: Mapping[str, object],
     run: Mapping[str, Any],
     site: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the dataset folder with the configurations `default` and `positive`; returns its statistics.
 
     Raises DataError with a remedy if there are no positives.
@@ -210,7 +210,7 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
 def row_counts(
     rows: Mapping[str, pl.DataFrame],
     max_repositories: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
     all_rows = pl.concat(rows.values())
     return {
@@ -276,7 +276,7 @@ def reasons_of(
     return reasons
 
 
-def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
+def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, object]:
     """The counts of rejected data in statistics.json, by stage."""
     by_label: dict[int | None, dict[str, int]] = {None: {}, 1: {}, 0: {}}
     for (label, reason), count in sorted(reasons.items(), key=str):

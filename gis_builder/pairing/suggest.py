@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from msgspec.json import Decoder
 
@@ -56,7 +55,7 @@ class Suggested(Printed):
     issue: str
     suggestions: tuple[Suggestion, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The object that `gis suggest --json` prints."""
         return asdict(self)
 

@@ -24,7 +24,7 @@ _RETRIEVED = 50  # texts considered for one hard negative
 class PartnerRanking(Protocol):
     """Maps the index of a text to the indices of its candidate negatives, best first."""
 
-    def __getitem__(self, index: int, /) -> Iterable[Any]:
+    def __getitem__(self, index: int, /) -> Iterable[object]:
         """The indices of other texts."""
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -109,7 +109,7 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
         raise Malformed("nested too deep") from None
 
 
-def convert(value: Any, kind: type[T]) -> T:
+def convert(value: object, kind: type[T]) -> T:
     """Validate a value that is parsed already."""
     try:
         return msgspec.convert(value, kind)

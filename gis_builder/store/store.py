@@ -360,7 +360,7 @@ class Store(AbstractContextManager["Store"]):
         """The settings of the crawl that filled this store; empty before the first crawl."""
         return self.meta_json("crawl", dict[str, Any]) or {}
 
-    def set_crawl_record(self, record: Mapping[str, Any]) -> None:
+    def set_crawl_record(self, record: Mapping[str, object]) -> None:
         """Store the settings of a crawl."""
         self.set_meta("crawl", json.dumps(record))
 
@@ -411,7 +411,7 @@ class Store(AbstractContextManager["Store"]):
             connection.execute("BEGIN")
             yield connection
 
-    def _select(self, sql: str, *values: Any) -> list[Any]:
+    def _select(self, sql: str, *values: object) -> list[Any]:
         with self._lock, database_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
 

@@ -364,7 +364,7 @@ def _save_pending(connection: sqlite3.Connection, page: Page) -> None:
     )
 
 
-def _issue_values(issue: Issue, depth: int) -> Sequence[Any]:
+def _issue_values(issue: Issue, depth: int) -> Sequence[object]:
     repo, number, *plain, labels, original = _fields_of_issue(issue)
     names = json.dumps(sorted(labels))
     return repo, number, depth, *plain, names, *(original or _NO_REF)

@@ -57,7 +57,7 @@ def is_saved(path: Path, repo: str | None, broken: OnBroken) -> bool:
     return any(parts is not None for _, parts in _unwrapped(first, repo))
 
 
-def is_known(value: Any, repo: str | None = None) -> bool:
+def is_known(value: object, repo: str | None = None) -> bool:
     """Whether a value has a known layout; `repo` is the repository of values that name none."""
     return _parts(value, repo) is not None
 
@@ -75,7 +75,7 @@ def read_saved(
                 yield row, kind, part
 
 
-def _fault_of(value: Any, repo: str | None) -> str:
+def _fault_of(value: object, repo: str | None) -> str:
     """Why a value can't be read, and what to do."""
     fault = "unknown layout"
     if repo is None and is_known(value, "owner/name"):
@@ -94,7 +94,7 @@ def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
 
 
 def _unwrapped(
-    value: Any, repo: str | None
+    value: object, repo: str | None
 ) -> Iterator[tuple[Any, Iterator[Part] | None]]:
     """The value, or the objects of an unknown one, such as a search; each with its parts, see `_parts`."""
     parts = _parts(value, repo)
@@ -119,7 +119,7 @@ def _objects_in(value: Object, repo: str | None) -> list[Any]:
     return objects + [item for item in beside if is_known(item, repo)]
 
 
-def values(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
+def values(path: Path, broken: OnBroken) -> Iterator[tuple[int, object]]:
     """Parse the values of a file, and of its arrays, one by one; `broken` gets the errors of JSON lines."""
     # Else it is an array that is misnamed as JSON lines.
     if format_of(path) in LINES and next(read_objects(path, lambda _: None), None):
@@ -139,7 +139,7 @@ def values(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
         raise DataError(f"{fault}; fix the file", path=path, row=row + 1) from error
 
 
-def _parsed(text: str) -> Iterator[Any]:
+def _parsed(text: str) -> Iterator[object]:
     """The values of a text, and of its arrays."""
     depth = 0  # of arrays
     position = 0
@@ -157,7 +157,7 @@ def _parsed(text: str) -> Iterator[Any]:
         raise json.JSONDecodeError("unbalanced brackets of an array", text, position)
 
 
-def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
+def _parts(value: object, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
     if not isinstance(value, dict):
         return None
@@ -222,7 +222,7 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
         yield "comments", defaults | without_nulls(fields)
 
 
-def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+def _event(value: Object, issue: object, repo: str | None) -> Iterator[Part]:
     """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
     kind = value.get("event")
     if kind == "commented":
@@ -290,7 +290,7 @@ def _renamed(value: Object) -> Object:
     return renamed
 
 
-def _account(author: Any) -> Object | None:
+def _account(author: object) -> Object | None:
     """An author from `gh`, or only a login."""
     if isinstance(author, str) and author:
         return {"login": author}
@@ -317,22 +317,22 @@ def _home(repo: str | None) -> str | None:
     return None if repo is None else f"https://api.github.com/repos/{repo}"
 
 
-def _url(issue: Any, repo: str | None) -> str | None:
+def _url(issue: object, repo: str | None) -> str | None:
     """The address of an issue; None without its number."""
     if not isinstance(issue, dict) or not isinstance(issue.get("number"), int):
         return None
     return f"{_home(named_repo(issue) or repo)}/issues/{issue['number']}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _lower(value: Any) -> Any:
+def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-def _dicts(values: Any) -> list[Object]:
+def _dicts(values: object) -> list[Object]:
     values = connected(values)
     if not isinstance(values, list):
         return []

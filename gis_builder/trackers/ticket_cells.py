@@ -65,7 +65,7 @@ class SourceRow(NamedTuple):
     fields: Mapping[str, Any] = {}  # of an object; empty for a table
 
 
-def source_row(value: Any) -> SourceRow:
+def source_row(value: object) -> SourceRow:
     """The row itself, or the fields of a JSON object."""
     if isinstance(value, SourceRow):
         return value
@@ -75,7 +75,7 @@ def source_row(value: Any) -> SourceRow:
     return SourceRow(tuple(fields), tuple(fields.values()), fields)
 
 
-def objects_in(value: Any, depth: int = 5) -> list[Any]:
+def objects_in(value: object, depth: int = 5) -> list[object]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if (
         not isinstance(value, dict)
@@ -102,7 +102,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     return objects
 
 
-def _with_comments(objects: Iterable[Any], comments: Iterable[Any]) -> list[Any]:
+def _with_comments(objects: Iterable[Any], comments: Iterable[object]) -> list[object]:
     """The objects with their comments, which Bitbucket has beside the issues."""
     comments_of: dict[str, list[Any]] = {}
     for comment in comments:
@@ -116,7 +116,7 @@ def _with_comments(objects: Iterable[Any], comments: Iterable[Any]) -> list[Any]
     return with_comments
 
 
-def flat(value: Mapping[str, Any]) -> dict[str, Any]:
+def flat(value: Mapping[str, object]) -> dict[str, object]:
     """An object with the fields of nested objects, and without nulls."""
     merged = {}
     for item in map(dict_or_empty, values_at(value, "customFields")):
@@ -150,7 +150,7 @@ def without_nulls(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def connected(value: Any) -> Any:
+def connected(value: object) -> object:
     """The items of a connection of GraphQL; any other value stays."""
     if not isinstance(value, dict):
         return value
@@ -199,7 +199,7 @@ def other_kind(names: Iterable[str]) -> str:
 
 
 def cells_by_role(
-    names: tuple[str, ...], values: Sequence[Any], columns: Columns | None = None
+    names: tuple[str, ...], values: Sequence[object], columns: Columns | None = None
 ) -> Cells:
     """The values of each role that has a column or key."""
     indices = roles_of(names, tuple((columns or {}).items()))
@@ -237,7 +237,7 @@ def _normalised(name: str) -> str:
     return " ".join(parts).lower() or last
 
 
-def values_at(value: Any, path: str) -> list[Any]:
+def values_at(value: object, path: str) -> list[object]:
     """The values at a dotted path, through lists and without nulls."""
     values = [value]
     for name in path.split("."):
@@ -250,7 +250,7 @@ def values_at(value: Any, path: str) -> list[Any]:
     return values
 
 
-def dict_or_empty(value: Any) -> dict[str, Any]:
+def dict_or_empty(value: object) -> dict[str, object]:
     """The value, or an empty dict in place of another type."""
     return value if isinstance(value, dict) else {}
 
@@ -279,7 +279,7 @@ def one_text(cells: Cells, role: str) -> str:
     return ""
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
         names = [cell[key] for key in _PERSON if isinstance(cell.get(key), str)]
@@ -294,7 +294,7 @@ def cell_text(cell: Any) -> str:
     return whole_text(str(cell)) if is_text else ""
 
 
-def _rich_text(tree: Any) -> Iterator[str]:
+def _rich_text(tree: object) -> Iterator[str]:
     """The words of a text in the tree format of version 3 of Jira's API."""
     stack = [tree]
     while stack:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gis_builder.store import Comment, Issue
 from gis_builder.store.decoding import (
@@ -228,7 +228,7 @@ def _comments(
 
 def _comment_items(
     row: SourceRow, cells: Cells, time_of: TimeOf
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """The comments of an object or of Jira's tables, and the remarks of other tables."""
     for path in _COMMENTS:
         items = values_at(row.fields, path)
@@ -244,7 +244,7 @@ def _comment_items(
                 yield {"text": text}
 
 
-def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
+def nested_roles(value: Mapping[str, object]) -> dict[str, str]:
     """The keys of an object whose lists have its comments and links."""
     roles = {}
     for rule in LINK_RULES:
@@ -260,7 +260,7 @@ def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
     return roles
 
 
-def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
+def _formal_links(value: Mapping[str, object], own_id: str) -> Iterator[Link]:
     for rule in LINK_RULES:
         for item in values_at(value, rule["items"]):
             if "when" in rule:
@@ -441,7 +441,7 @@ class TicketFile:
             )
         return orders == {True}
 
-    def _objects(self) -> Iterator[tuple[int, Any]]:
+    def _objects(self) -> Iterator[tuple[int, object]]:
         """Yield rows of tables, and objects, which are numbered in JSON and have their line in JSON lines."""
         is_json = file_kind(self.path) == ".json"
         number = 0
@@ -451,7 +451,7 @@ class TicketFile:
                 yield number if is_json else row, item
 
 
-def _rows(path: Path, broken: OnBroken) -> Iterator[tuple[int, Any]]:
+def _rows(path: Path, broken: OnBroken) -> Iterator[tuple[int, object]]:
     """Yield numbered JSON objects as they are, or rows of tables."""
     kind = file_kind(path)
     if kind == ".json":

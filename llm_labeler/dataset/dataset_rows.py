@@ -238,7 +238,7 @@ class DatasetSplits:
             name: _by_split(frame) for name, frame in configs.items() if frame.height
         }
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, object]:
         """Counts by split and polarity, and by LLM; a pair is counted for each LLM that proposed it."""
         by_llm: dict[str, dict[str, int]] = {}
         for llms, polarity in self._rows.select("llms", "polarity").iter_rows():
@@ -422,8 +422,8 @@ def write(
     *,
     graded: bool,
     statistics: Mapping[str, Any],
-    run: Mapping[str, Any],
-) -> dict[str, Any]:
+    run: Mapping[str, object],
+) -> dict[str, object]:
     """Write the dataset folder."""
     if not rows.rows:
         reasons = {**statistics.get("dropped", {}), **rows.dropped}

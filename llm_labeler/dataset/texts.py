@@ -12,7 +12,6 @@ from hashlib import sha256
 from heapq import nsmallest
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -109,7 +108,7 @@ def _file_values(path: Path, columns: Columns) -> Values:
 
 
 def _record_values(
-    records: Iterable[tuple[int, Any]], where: str, columns: Columns
+    records: Iterable[tuple[int, object]], where: str, columns: Columns
 ) -> Values:
     """The values of the column that the first object decides; anything else than an object is a value."""
     names: list[str] = []

@@ -420,7 +420,7 @@ class AnswerStore:
         with self._writing() as connection:
             connection.execute(_DELETE_BATCH, (batch_id,))
 
-    def _rows(self, sql: str, *values: Any) -> list[Row]:
+    def _rows(self, sql: str, *values: object) -> list[Row]:
         with database_errors(self.path):
             return self._connection.execute(sql, values).fetchall()
 

@@ -340,7 +340,7 @@ def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
     return Failure(batch.keys[name], failed.reason, failed.detail, 1, failed.final)
 
 
-def _batch_status(value: Any) -> BatchStatus:
+def _batch_status(value: object) -> BatchStatus:
     tag = _field(_field(value, "metadata"), "tag")
     problems = _field(_field(value, "errors"), "data")
     names = ("output_file_id", "error_file_id")
@@ -354,7 +354,7 @@ def _batch_status(value: Any) -> BatchStatus:
     )
 
 
-def _decoded(body: bytes) -> Any:
+def _decoded(body: bytes) -> object:
     """The JSON of an answer."""
     try:
         return read_json(body)
@@ -364,12 +364,12 @@ def _decoded(body: bytes) -> Any:
         ) from error
 
 
-def _field(value: Any, name: str) -> Any:
+def _field(value: object, name: str) -> object:
     """A field of a JSON object; None if there is none."""
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _identifier(value: Any, name: str) -> str:
+def _identifier(value: object, name: str) -> str:
     """A name from the server that is safe as part of a path."""
     identifier = _field(value, name)
     if not isinstance(identifier, str) or not _NAME.fullmatch(identifier):

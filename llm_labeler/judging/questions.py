@@ -157,7 +157,7 @@ def judge_asks(
         yield ask, batch
 
 
-def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+def object_schema(properties: dict[str, object]) -> dict[str, object]:
     """JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
@@ -208,7 +208,7 @@ def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 
 
-def _json_values(text: str) -> Iterator[Any]:
+def _json_values(text: str) -> Iterator[object]:
     position = 0
     for _ in range(_MAX_STARTS):
         start = _JSON_START.search(text, position)
@@ -222,7 +222,7 @@ def _json_values(text: str) -> Iterator[Any]:
             yield value
 
 
-def _value_claims(value: Any, size: int, depth: int) -> Iterator[Claim]:
+def _value_claims(value: object, size: int, depth: int) -> Iterator[Claim]:
     if not isinstance(value, list) or not depth:
         return
     if isinstance(value, _Object):
@@ -255,18 +255,18 @@ def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
             yield from _value_claims(value, size, depth - 1)
 
 
-def _field(fields: _Object, names: Sequence[str]) -> Any:
+def _field(fields: _Object, names: Sequence[str]) -> object:
     return next((value for key, value in fields if key.lower() in names), None)
 
 
-def _number(value: Any) -> int | None:
+def _number(value: object) -> int | None:
     if not isinstance(value, int | str):
         return None
     match = _NUMBER.fullmatch(str(value))
     return int(match[1]) if match else None
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if not isinstance(value, str):
         return _UNKNOWN
     return value.strip(" \t\n.,;:!*_\"'`").lower()

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
@@ -308,7 +307,7 @@ def _kinds_in_text(text: str, label: re.Pattern[str]) -> Iterator[tuple[str, str
 
 
 def _kinds_in(
-    value: Any, label: re.Pattern[str], kind: str | None = None
+    value: object, label: re.Pattern[str], kind: str | None = None
 ) -> Iterator[tuple[str, str]]:
     """The kinds of change in a JSON value, with their sentences."""
     if isinstance(value, str):

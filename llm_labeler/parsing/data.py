@@ -80,7 +80,7 @@ def _broken_data(before: str, text: str) -> ParsedData | None:
     return ParsedData(before, [value], text[end:], is_closed)
 
 
-def _decoded(text: str, start: int) -> tuple[list[Any], int]:
+def _decoded(text: str, start: int) -> tuple[list[object], int]:
     """Consecutive JSON values, as in JSON lines, and their end index."""
     values = []
     end = start
@@ -105,7 +105,7 @@ def _quoted_list(text: str) -> list[str] | None:
     return [re.sub(r"\\([\"'])", r"\1", quoted[1:-1]) for quoted in strings]
 
 
-def _repaired(text: str) -> Any:
+def _repaired(text: str) -> object:
     """Repair malformed JSON; only extract its strings if that would take too long."""
     if len(text) > _MAX_CHARS or len(_SIGN.findall(text)) > _MAX_SIGNS:
         return _STRING.findall(text) or None
@@ -148,7 +148,7 @@ def _cells(row: str) -> list[str]:
     ]
 
 
-def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
+def items_of(value: object, source: SourceText, depth: int = 0) -> Iterator[Item]:
     """Every string in a value, with a reason if it is not a sentence."""
     if isinstance(value, str):
         yield Item(value)
@@ -198,7 +198,7 @@ def _items_of_fields(
             yield Item(item.text, item.reason or reason)
 
 
-def _stated_polarity(fields: dict[str, Any]) -> Polarity | None:
+def _stated_polarity(fields: dict[str, object]) -> Polarity | None:
     """The polarity that a short value states: `{"type": "antonym", "text": …}`."""
     for value in fields.values():
         if isinstance(value, str) and value.count(" ") < 2:

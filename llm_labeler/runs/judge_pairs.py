@@ -136,7 +136,7 @@ class JudgedPairs(RunResult):
         read = ("read the contradicted labels", ["less", str(self.contradictions)])
         return [read] if self.contradicted else []
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The result for JSON."""
         return {
             "out": str(self.out),
@@ -230,7 +230,7 @@ def _record(
     )
 
 
-def _run_json(record: RunRecord, scale: Scale) -> dict[str, Any]:
+def _run_json(record: RunRecord, scale: Scale) -> dict[str, object]:
     """The content of run.json, with the settings that affect judging."""
     run = record.run_json()
     affecting = ("llms", "seed", "input", "judge", "ensemble")
@@ -267,9 +267,9 @@ def _write(
     judged: pl.DataFrame,
     judges: Judges,
     pairs: ExistingPairs,
-    run: Mapping[str, Any],
+    run: Mapping[str, object],
     endings: Mapping[str, int],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     write_parquet(call.work / ALL_FILE, judged, private=True)
     contradictions = judged.filter("contradicts").sort(
         "confidence", descending=True, maintain_order=True

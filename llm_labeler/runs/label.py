@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from llm_labeler.clients.llms import (
     Provider,
@@ -169,8 +168,8 @@ def prepare(call: LabelCall) -> tuple[RunRecord, InputTexts, dict[str, Provider]
 def parse(
     work: Path,
     out: Path,
-    changes: Mapping[str, Any],
-    settings: Mapping[str, Any] | Iterable[str] | None,
+    changes: Mapping[str, object],
+    settings: Mapping[str, object] | Iterable[str] | None,
     *,
     fresh: bool,
     progress: bool | Listener,

@@ -31,14 +31,14 @@ IN_USE = "in use by another label process; wait for it or choose another --work"
 _TEXTS = {"text_id": pl.String, "text": pl.String, "row": pl.Int64}
 
 
-def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
+def check_out(out: Path, run: Mapping[str, object], *, fresh: bool) -> None:
     """Refuse to replace a dataset that was made in another way."""
     existing = existing_run(out, _COMMAND, "input")
     if existing and not fresh:
         check_same_run(out, _identity(existing), _identity(run))
 
 
-def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(run: Mapping[str, Any]) -> dict[str, object]:
     """The parts of run.json that decide whether a dataset may be replaced; version and file name don't."""
     return {
         "input": run["input"].get("sha256"),

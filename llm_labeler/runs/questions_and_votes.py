@@ -47,7 +47,7 @@ from llm_labeler.settings import FilterSettings
 _STRING = {"type": "string"}
 
 
-def _schema(item: dict[str, Any]) -> dict[str, Any]:
+def _schema(item: dict[str, Any]) -> dict[str, object]:
     """JSON schema of an answer: a list of sentences."""
     return object_schema({"sentences": {"type": "array", "items": item}})
 
@@ -122,7 +122,7 @@ class GenerationTask:
         """Samples of each question; rules are asked once, as they are deterministic."""
         return 1 if self.settings.llm[llm].is_rules else self.settings.samples
 
-    def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, Any] | None:
+    def _schema_of(self, polarity: Polarity, llm: str) -> dict[str, object] | None:
         """The schema to request; none with the papers' prompt, whose request is kept as published."""
         if self._is_hard(polarity):
             kinds = {"type": "string", "enum": list(self.settings.prompt.changes)}

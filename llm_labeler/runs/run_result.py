@@ -266,7 +266,7 @@ class RunResult(Printed):
     def _caption(self) -> str:
         raise NotImplementedError
 
-    def _calls(self) -> dict[str, Any]:
+    def _calls(self) -> dict[str, object]:
         return {
             "calls": self.asked.spent.requests,
             "cached": self.asked.cached,
@@ -317,7 +317,7 @@ class Labelled(RunResult):
         """Number of pairs with opposite meaning, in all splits."""
         return self._count("negative")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The result for JSON."""
         return {
             "out": str(self.out),

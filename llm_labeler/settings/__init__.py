@@ -334,7 +334,7 @@ class LabelSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _add_defaults(cls, tree: dict[str, Any]) -> dict[str, Any]:
+    def _add_defaults(cls, tree: dict[str, object]) -> dict[str, object]:
         """Add the built-in LLMs, and the prompt of every task but the default."""
         llms = tree.get("llm", {})
         if isinstance(llms, dict):

@@ -182,7 +182,7 @@ class LlmSettings(Settings):
         return self.kind == RULES
 
 
-def with_built_in(configured: Mapping[str, Any]) -> Tree:
+def with_built_in(configured: Mapping[str, object]) -> Tree:
     """The configured LLMs and the built-in ones, which give fields that an entry of the same kind lacks."""
     entries = {**BUILT_IN_LLMS, **configured}
     for name, built_in in BUILT_IN_LLMS.items():

@@ -73,7 +73,9 @@ def by_reader(*, shell: str, python: str) -> str:
     return f"`{shell if _is_shell else python}`"
 
 
-def spoken_notes(notes: Callable[[Any], Iterable[str]]) -> Callable[[Any], list[str]]:
+def spoken_notes(
+    notes: Callable[[Any], Iterable[str]],
+) -> Callable[[object], list[str]]:
     """Decorate the `notes` of a result that name options."""
     return wraps(notes)(lambda result: [spoken(note) for note in notes(result)])
 

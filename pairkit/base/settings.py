@@ -52,7 +52,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def setting(default: Any, text: str, **constraints: Any) -> Any:
+def setting(default: object, text: str, **constraints: Any) -> Any:
     """A field with its text, which help and documents show; `...` as default requires a value."""
     return Field(default, description=text, **constraints)
 
@@ -89,11 +89,11 @@ def between_commas(value: str | Sequence[str] | None) -> list[str]:
 
 def load_settings(
     model: type[S],
-    flags: Mapping[str, Any] | None = None,
+    flags: Mapping[str, object] | None = None,
     *,
-    below: Mapping[str, Any] | None = None,
+    below: Mapping[str, object] | None = None,
     config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    settings: Mapping[str, object] | Iterable[str] | None = None,
 ) -> S:
     """Merge and validate defaults < `below` < `config` < `settings` < `flags`, which have dotted keys."""
     tree = copy.deepcopy(dict(below or {}))
@@ -117,7 +117,7 @@ def load_settings(
         ) from error
 
 
-def argument(name: str, value: Any, kind: Any) -> Any:
+def argument(name: str, value: object, kind: Any) -> Any:
     """Validate an argument that is not a setting."""
     try:
         return TypeAdapter(kind).validate_python(value)
@@ -131,7 +131,7 @@ def argument(name: str, value: Any, kind: Any) -> Any:
         ) from error
 
 
-def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
+def _by_key(settings: Mapping[str, object] | Iterable[str] | None) -> dict[str, object]:
     """Settings from a mapping, or from texts such as `key=value`."""
     if isinstance(settings, Mapping):
         return dict(argument("settings", settings, dict[str, Any]))
@@ -147,7 +147,7 @@ def _by_key(settings: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any
     return values
 
 
-def _toml_value(text: str) -> Any:
+def _toml_value(text: str) -> object:
     """The value that TOML reads, or the text itself if it is anything but one value."""
     try:
         tree = tomllib.loads(f"value = {text}")
@@ -157,7 +157,7 @@ def _toml_value(text: str) -> Any:
     return tree["value"] if len(tree) == 1 else text
 
 
-def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
+def _overlay(tree: dict[str, Any], above: Mapping[str, object]) -> None:
     for key, value in above.items():
         if isinstance(value, dict) and isinstance(tree.get(key), dict):
             _overlay(tree[key], value)
@@ -165,7 +165,7 @@ def _overlay(tree: dict[str, Any], above: Mapping[str, Any]) -> None:
             tree[key] = value
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, object]:
     """Read a TOML file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
@@ -176,7 +176,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: not readable as TOML ({error})") from error
 
 
-def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+def _put(tree: dict[str, Any], dotted: str, value: object) -> None:
     *sections, key = dotted.split(".")
     for section in sections:
         inner = tree.get(section, {})

@@ -313,13 +313,13 @@ def train_top_layers(backbone: Any, count: int) -> None:
             weight.requires_grad_(requires_grad=False)
 
 
-def count_layers(backbone: Any) -> int:
+def count_layers(backbone: object) -> int:
     """The number of layers."""
     _, layers = _find_layers(backbone)
     return len(layers)
 
 
-def has_deep_layers(backbone: Any) -> bool:
+def has_deep_layers(backbone: object) -> bool:
     """Whether there are layers below the last two, which the preset domain freezes."""
     try:
         return count_layers(backbone) > 2
@@ -334,7 +334,7 @@ def after_layers(backbone: Any) -> nn.Module | None:
     outputs: list[Tensor] = []
 
     def keep_output(
-        _layer: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]
+        _layer: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]
     ) -> None:
         outputs.append(output[0] if isinstance(output, tuple) else output)
 

@@ -145,7 +145,7 @@ def load_backbone(
     *,
     trust_remote_code: bool,
     dtype: torch.dtype,
-    quantization: Any,
+    quantization: object,
     layers: int | None,
     inference_only: bool,
 ) -> tuple[Any, PreTrainedTokenizerFast]:
@@ -182,7 +182,7 @@ def _load_network(
     folder: Path,
     base: Path,
     layers: int | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[Any, dict[Path, Any]]:
     """The network, with any adapters of `folder`, and transformers' reports by folder."""
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers

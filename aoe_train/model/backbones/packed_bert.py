@@ -150,7 +150,7 @@ class PackedBert(nn.Module):
         packed: Sequences,
         *,
         output_hidden_states: bool = False,
-        **_: Any,
+        **_: object,
     ) -> _States:
         """Hidden states (1, token, dim) under transformers' names: the last layer's, and optionally all."""
         state: Float[Tensor, "1 token dim"] = self.embeddings(input_ids, position_ids)

@@ -7,7 +7,7 @@ special tokens, and a text without tokens gets a zero vector, as in sentence-tra
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -115,7 +115,7 @@ def check_static(settings: EncoderSettings) -> None:
             )
 
 
-def refuse_static(backbone: Any, action: str) -> None:
+def refuse_static(backbone: object, action: str) -> None:
     """Refuse an action that needs a network."""
     if isinstance(backbone, StaticTable):
         raise ConfigError(

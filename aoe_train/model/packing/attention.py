@@ -56,7 +56,7 @@ def packed_attention(
     dropout: float = 0.0,
     is_causal: bool | None = None,
     sliding_window: int | None = None,
-    **features: Any,
+    **features: object,
 ) -> tuple[Float[Tensor, "1 token head dim"], None]:
     """Exact attention within each sequence."""
     for name in _UNSUPPORTED:

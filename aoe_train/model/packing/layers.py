@@ -213,7 +213,7 @@ class UsedRows(nn.Embedding):
         destination[prefix + "weight"] = self.whole()
 
     def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, *rest: Any, **named: Any
+        self, state_dict: Any, prefix: str, *rest: object, **named: object
     ) -> None:
         whole = state_dict.get(prefix + "weight")
         if whole is not None and whole.shape == self.rest.shape:

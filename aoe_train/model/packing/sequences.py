@@ -276,7 +276,7 @@ def use_fast_layers(module: nn.Module) -> None:
             layer.__class__ = FastDropout
 
 
-def position_offset(backbone: Any) -> int:
+def position_offset(backbone: object) -> int:
     """The first token's position: RoBERTa and related models start after the padding token's id."""
     positions: Any = getattr(
         getattr(backbone, "embeddings", None), "position_embeddings", None
@@ -375,7 +375,7 @@ def _rounding(
     return max(_HALF_TOLERANCE, _TIMES * difference)
 
 
-def _beyond_window(config: Any) -> list[int]:
+def _beyond_window(config: object) -> list[int]:
     """A length beyond the backbone's sliding window, if it has one."""
     window = getattr(config, "sliding_window", None)
     if not window:

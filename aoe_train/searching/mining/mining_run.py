@@ -54,8 +54,8 @@ _LIMITS = """
 
 
 def finished(
-    out: Path | None, run: Mapping[str, Any], *, fresh: bool
-) -> dict[str, Any] | None:
+    out: Path | None, run: Mapping[str, object], *, fresh: bool
+) -> dict[str, object] | None:
     """The statistics of a finished run with the same inputs; None if `out` may be written.
 
     Raises ConfigError if `out` has the result of another run, and `fresh` is false.
@@ -74,8 +74,8 @@ def write_with_card(
     config: str,
     splits: Mapping[str, pl.DataFrame],
     sections: Mapping[str, str],
-    statistics: Mapping[str, Any],
-    run: Mapping[str, Any],
+    statistics: Mapping[str, object],
+    run: Mapping[str, object],
     *tags: str,
 ) -> None:
     """Write a dataset with one configuration and a card of these sections."""
@@ -109,7 +109,7 @@ def run_mining(
     fresh: bool,
     show: Listener,
     source: str,
-) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+) -> tuple[dict[str, pl.DataFrame], dict[str, object]]:
     """Mine all splits and write the dataset, or read that of a finished run.
 
     Raises DataError if no row gets a negative.

@@ -62,7 +62,7 @@ class MiningVectors(NamedTuple):
 
 def embed(
     encoder: Encoder,
-    identity: Mapping[str, Any],
+    identity: Mapping[str, object],
     dataset: MiningDataset,
     work: Path,
     show: Listener,

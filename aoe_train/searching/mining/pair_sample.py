@@ -351,7 +351,7 @@ class CandidateSearch:
 
     def rows(
         self, results: Results, queries: Sequence[int]
-    ) -> Iterator[list[dict[str, Any]]]:
+    ) -> Iterator[list[dict[str, object]]]:
         """The rows of each of these queries: a row for each result of a candidate, with its ranks."""
         share = len(queries) / len(self.queries)
         for query in queries:

@@ -256,7 +256,7 @@ class Batcher:
             return cast("R", call.result.result())
 
     def _run_waiting(
-        self, work: Callable[[list[Q]], Sequence[Any]], call: _Call
+        self, work: Callable[[list[Q]], Sequence[object]], call: _Call
     ) -> None:
         """Run the waiting calls, unless `call` was already run with earlier ones."""
         while not call.result.done():

@@ -7,7 +7,7 @@ import base64
 import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -137,7 +137,7 @@ class EmbeddingServer(HttpServer):
         return Route(path, answer, methods=["GET"])
 
     def _post(
-        self, path: str, respond: Callable[[bytes], Coroutine[Any, Any, Response]]
+        self, path: str, respond: Callable[[bytes], Coroutine[object, object, Response]]
     ) -> Route:
         async def answer(request: Request) -> Response:
             self._check(request)
@@ -261,7 +261,7 @@ class EmbeddingServer(HttpServer):
     def _models(self, _: Request) -> Response:
         return _json({"object": "list", "data": [self._model(self.model)]})
 
-    def _model(self, name: str) -> dict[str, Any]:
+    def _model(self, name: str) -> dict[str, object]:
         """A model as OpenAI's clients expect it; refuses all but the served one."""
         if name != self.model:
             message = (
@@ -278,12 +278,14 @@ class EmbeddingServer(HttpServer):
         return _json({"status": "ok", "model": self.model, "queue": queue})
 
 
-def _json(content: dict[str, Any]) -> Response:
+def _json(content: dict[str, object]) -> Response:
     body = msgspec.json.encode(content)
     return Response(body, media_type="application/json", headers=_HEADERS)
 
 
-async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, R]) -> R:
+async def _unless_disconnected(
+    request: Request, work: Coroutine[object, object, R]
+) -> R:
     """Run `work`, or cancel it if the client disconnects."""
     running = asyncio.ensure_future(work)
     # After the body, only a disconnect can follow.

@@ -88,7 +88,7 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
 
 
 def _add_top_up(
-    page: Page, top_up: TopUp, connection: NodeConnection[Any], pages: Pages
+    page: Page, top_up: TopUp, connection: NodeConnection[object], pages: Pages
 ) -> None:
     """Add the items of a connection, and the rest that is still to be fetched."""
     ref = top_up.ref

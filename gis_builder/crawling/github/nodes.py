@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, field
 
@@ -344,7 +344,7 @@ def parse_labels(connection: NodeConnection[LabelNode] | None) -> tuple[str, ...
 
 
 def next_top_up(
-    ref: IssueRef, part: str, connection: NodeConnection[Any], have: int
+    ref: IssueRef, part: str, connection: NodeConnection[object], have: int
 ) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     have += len(connection.items)

@@ -64,7 +64,7 @@ class Channel:
         self._masking = Masking(secrets)
 
     async def post(
-        self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES
+        self, path: str, value: Mapping[str, object], *, most_bytes: int = MOST_BYTES
     ) -> bytes:
         """Post JSON and return the response body."""
         return await self._exchange("post", path, most_bytes=most_bytes, body=value)
@@ -176,7 +176,7 @@ def _context(path: str | Path, *, is_folder: bool) -> ssl.SSLContext:
 T = TypeVar("T")
 
 
-def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
+def run_anywhere(main: Coroutine[object, object, T]) -> T:
     """`asyncio.run`, in a new thread if this one has a running loop; Ctrl-C cancels it in both."""
     try:
         asyncio.get_running_loop()

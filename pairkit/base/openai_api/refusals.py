@@ -162,7 +162,7 @@ class Refusal:
         return refusal
 
     @classmethod
-    def from_value(cls, status: int, value: Any) -> Refusal:
+    def from_value(cls, status: int, value: object) -> Refusal:
         """Parse a decoded body."""
         if isinstance(value, list) and value and isinstance(value[0], dict):
             value = value[0]
@@ -252,7 +252,7 @@ class NoAnswer(Exception):  # noqa: N818
         super().__init__(detail)
 
 
-def _message(message: Any, inner: Any) -> str:
+def _message(message: object, inner: object) -> str:
     # FastAPI adds the refused input, which is the user's text.
     if isinstance(inner, list):
         inner = [_without_input(entry) for entry in inner]
@@ -264,7 +264,7 @@ def _message(message: Any, inner: Any) -> str:
     return one_line(message)
 
 
-def _without_input(entry: Any) -> Any:
+def _without_input(entry: object) -> object:
     if not isinstance(entry, dict):
         return entry
     return {
@@ -274,7 +274,7 @@ def _without_input(entry: Any) -> Any:
     }
 
 
-def _short(value: Any, max_chars: int) -> str:
+def _short(value: object, max_chars: int) -> str:
     """A text or number, cut; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""

@@ -67,7 +67,7 @@ class GuardedClient(httpx2.AsyncClient):
         self._masking = masking
         self._max_bytes = max_bytes
 
-    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **_: object) -> httpx2.Response:
         """Send the SDK's request and read the whole response."""
         outgoing = self._rebuilt(request)
         with self._failures():
@@ -160,7 +160,7 @@ class Sdk(openai.AsyncOpenAI):
         method: str,
         url: str,
         headers: Mapping[str, str] | None = None,
-        **request: Any,
+        **request: object,
     ) -> bytes:
         """The body of a response with status 200."""
         # The credentials are in the headers of `GuardedClient`.

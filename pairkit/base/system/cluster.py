@@ -67,18 +67,20 @@ class Cluster:
             node, soft=soft
         )
 
-    def begun(self, remote: Callable[..., Any], *arguments: Any) -> Any:
+    def begun(self, remote: Callable[..., Any], *arguments: object) -> Any:
         """Start a call by its `.remote` and return its reference."""
         with self._node_errors():
             return remote(*arguments)
 
-    def first(self, references: Sequence[Any], timeout_s: float | None = None) -> Any:
+    def first(
+        self, references: Sequence[object], timeout_s: float | None = None
+    ) -> object:
         """The first finished or failed call; None after `timeout_s` seconds."""
         with self._node_errors():
             finished, _ = self.ray.wait(references, timeout=timeout_s)
         return next(iter(finished), None)
 
-    def fetched(self, reference: Any) -> Any:
+    def fetched(self, reference: object) -> Any:
         """The result of a call; raises the call's error."""
         exceptions = self.ray.exceptions
         try:
@@ -133,7 +135,7 @@ class _WithoutRay:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:

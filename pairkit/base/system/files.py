@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from pairkit.base.errors import ConfigError, PairkitError
 from pairkit.base.printable import escape_surrogates, without_keys
@@ -30,7 +30,7 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write indented JSON, without secrets and with sorted keys, so that equal values give equal bytes."""
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
     write_text(path, without_keys(escape_surrogates(text)) + "\n")

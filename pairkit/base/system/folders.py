@@ -151,8 +151,8 @@ def lock_folder(folder: Path, remedy: str) -> Iterator[None]:
 
 def check_same_run(
     out: Path,
-    saved: Mapping[str, Any],
-    current: Mapping[str, Any],
+    saved: Mapping[str, object],
+    current: Mapping[str, object],
     keys: Collection[str] = (),
 ) -> None:
     """Refuse to replace or continue a result in `out` with other values of `keys`, or of any key."""
@@ -175,7 +175,7 @@ def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
         raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
 
 
-def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+def differing(saved: Mapping[str, object], current: Mapping[str, object]) -> list[str]:
     """The differences between two mappings, as lines."""
     old = dict(_flat(saved))
     new = dict(_flat(current))
@@ -189,7 +189,7 @@ def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]
     return differences
 
 
-def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """The leaves of nested mappings, with dotted keys; lists of mappings are numbered from 1."""
     waiting = [("", tree)]
     while waiting:
