@@ -28,6 +28,33 @@ Vote = Literal["same", "opposite", "unrelated", "unsure"]
 VOTES: tuple[Vote, ...] = get_args(Vote)
 POLARITIES: tuple[Polarity, ...] = get_args(Polarity)
 
+# Upper bounds of one call. Their product is below 2^62 picodollars; SQLite's integers end at 2^63.
+MAX_TOKENS = 10**8
+MAX_PRICE = 10_000.0  # US dollars per million tokens
+
+# Why an answer ended. `cut`: at a limit. `filtered`: by a content filter. `failed`: by an error. `unknown`:
+# no reason, or another one, such as a tool call. Gateways pass on the words of the model behind them, so the
+# table has those of Anthropic, Gemini, Cohere, Mistral, GLM, DeepSeek, Bedrock, watsonx, vLLM, SGLang and
+# TGI.
+Ending = Literal["complete", "cut", "refused", "filtered", "failed", "unknown"]
+
+_ENDING_WORDS: Mapping[Ending, str] = {
+    "complete": "stop end_turn stop_sequence eos eos_token endoftext complete completed end finished done",
+    "cut": "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length max_len"
+    " token_limit model_length model_context_window_exceeded context_length context_length_exceeded"
+    " continuation not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
+    "refused": "refusal refused",
+    "filtered": "content_filter content_filtered content_policy_violation guardrail_intervened sensitive"
+    " safety blocked flagged recitation blocklist prohibited_content escalation model_armor spii language"
+    " error_toxic moderation",
+    "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
+    " malformed_function_call malformed_model_output malformed_response",
+}
+_ENDINGS = {
+    word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
+}
+_REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
+
 
 def content_hash(*parts: str) -> str:
     """Hash a list of strings to 16 hex digits."""
@@ -93,11 +120,6 @@ class Ask:
     sample: int = 0  # index of the sample
 
 
-# Upper bounds of one call. Their product is below 2^62 picodollars; SQLite's integers end at 2^63.
-MAX_TOKENS = 10**8
-MAX_PRICE = 10_000.0  # US dollars per million tokens
-
-
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Tokens of one call, as counted by the server."""
@@ -113,30 +135,6 @@ class TokenUsage:
     def total(self) -> int:
         """Prompt and completion tokens."""
         return self.prompt_tokens + self.completion_tokens
-
-
-# Why an answer ended. `cut`: at a limit. `filtered`: by a content filter. `failed`: by an error. `unknown`:
-# no reason, or another one, such as a tool call. Gateways pass on the words of the model behind them, so the
-# table has those of Anthropic, Gemini, Cohere, Mistral, GLM, DeepSeek, Bedrock, watsonx, vLLM, SGLang and
-# TGI.
-Ending = Literal["complete", "cut", "refused", "filtered", "failed", "unknown"]
-
-_ENDING_WORDS: Mapping[Ending, str] = {
-    "complete": "stop end_turn stop_sequence eos eos_token endoftext complete completed end finished done",
-    "cut": "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length max_len"
-    " token_limit model_length model_context_window_exceeded context_length context_length_exceeded"
-    " continuation not_finished incomplete time_limit timeout error_limit insufficient_system_resource",
-    "refused": "refusal refused",
-    "filtered": "content_filter content_filtered content_policy_violation guardrail_intervened sensitive"
-    " safety blocked flagged recitation blocklist prohibited_content escalation model_armor spii language"
-    " error_toxic moderation",
-    "failed": "error failed network_error abort aborted cancelled canceled user_cancel"
-    " malformed_function_call malformed_model_output malformed_response",
-}
-_ENDINGS = {
-    word: ending for ending, words in _ENDING_WORDS.items() for word in words.split()
-}
-_REASON_PREFIX = re.compile(r"\A(?:(?:finish_?)?reason_|image_)")
 
 
 def ending_of(finish: str) -> Ending:

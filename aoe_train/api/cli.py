@@ -33,6 +33,11 @@ app = application(
     "Train and evaluate text-embedding models (AnglE, AoE); encode, search, serve and export with them.",
 )
 
+_REQUESTS = "data/sample_requests.csv --columns text=text"
+_GROUPS = "data/sample_requests.csv --columns text=text,group=intent"
+_SENTENCES = "data/sample_sentences.txt"
+_TICKETS = "data/sample_tickets.csv --columns anchor=title,positive=body"
+
 
 @SHARED(
     dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True)
@@ -185,11 +190,6 @@ def _serve(
         stop.wait()
         say("finishing the requests in progress", quiet=quiet)
 
-
-_REQUESTS = "data/sample_requests.csv --columns text=text"
-_GROUPS = "data/sample_requests.csv --columns text=text,group=intent"
-_SENTENCES = "data/sample_sentences.txt"
-_TICKETS = "data/sample_tickets.csv --columns anchor=title,positive=body"
 
 add_command(
     app,

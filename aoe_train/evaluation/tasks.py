@@ -54,6 +54,11 @@ _MAX_COUNTS = 2_000_000  # that are in memory at a time: 16 MB
 _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 _ROUNDING = 1e-12  # smaller differences between metrics are ties
 
+Split = Literal["test", "validation"]
+
+Encode = Callable[..., np.ndarray]
+"""Maps texts to float32 (text, dim), such as `Encoder.encode`."""
+
 
 @dataclass(frozen=True)
 class Resampling:
@@ -234,12 +239,6 @@ def _resampled(
         {name: np.concatenate(values) for name, values in by_name.items()}
         for by_name in blocks
     ]
-
-
-Split = Literal["test", "validation"]
-
-Encode = Callable[..., np.ndarray]
-"""Maps texts to float32 (text, dim), such as `Encoder.encode`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,30 @@ _MIN_COSINE = 0.95
 _MIN_AGREEMENT = 0.9
 _BATCH = 32
 
+SAMPLES = (
+    "A man is playing a flute.",
+    "Someone plays a wind instrument.",
+    "Two dogs are running through the snow.",
+    "The dogs chase each other on a winter field.",
+    "The train to the coast leaves at seven in the morning.",
+    "There is an early train to the seaside.",
+    "The central bank raised its interest rate by a quarter of a point.",
+    "Shares of the airline fell after it cancelled hundreds of flights.",
+    "How do I install the package without root rights?",
+    "Installing into my home folder because I have no administrator account",
+    "The build fails on Windows since the last release, because a path has a space in it.",
+    "Unable to log in after the password was changed; the server answers 401",
+    "def area(radius): return 3.14159 * radius ** 2",
+    "SELECT name, count(*) FROM visits GROUP BY name ORDER BY 2 DESC",
+    "Which vitamins does an orange contain?",
+    "Oranges are rich in vitamin C.",
+    "Regular exercise lowers the risk of disease of the heart, as a study over ten years with several "
+    "thousand people of all ages found.",
+    "Ein Hund schläft vor dem Haus.",
+    "Le chien dort devant la maison.",
+    "Thanks!",
+)
+
 
 def require_onnx() -> None:
     """Check that the packages for writing and checking a graph are installed."""
@@ -278,31 +302,6 @@ def _trace(model: PaddedEncoder, path: Path) -> None:
             f"{type(model.backbone).__name__} can't be exported as a graph ({error}); use"
             " --format=sentence-transformers"
         ) from error
-
-
-SAMPLES = (
-    "A man is playing a flute.",
-    "Someone plays a wind instrument.",
-    "Two dogs are running through the snow.",
-    "The dogs chase each other on a winter field.",
-    "The train to the coast leaves at seven in the morning.",
-    "There is an early train to the seaside.",
-    "The central bank raised its interest rate by a quarter of a point.",
-    "Shares of the airline fell after it cancelled hundreds of flights.",
-    "How do I install the package without root rights?",
-    "Installing into my home folder because I have no administrator account",
-    "The build fails on Windows since the last release, because a path has a space in it.",
-    "Unable to log in after the password was changed; the server answers 401",
-    "def area(radius): return 3.14159 * radius ** 2",
-    "SELECT name, count(*) FROM visits GROUP BY name ORDER BY 2 DESC",
-    "Which vitamins does an orange contain?",
-    "Oranges are rich in vitamin C.",
-    "Regular exercise lowers the risk of disease of the heart, as a study over ten years with several "
-    "thousand people of all ages found.",
-    "Ein Hund schläft vor dem Haus.",
-    "Le chien dort devant la maison.",
-    "Thanks!",
-)
 
 
 @dataclass(frozen=True)

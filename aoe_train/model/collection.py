@@ -45,6 +45,12 @@ _SAME = 0.9999
 _ROUNDING = 1e-6  # relative difference of scores in float32 that are equal
 _SEED = 7
 
+Words = Literal["bm25", "tfidf"]
+"""Rankings by words."""
+
+WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
+"""Default weight of vectors, chosen for all-MiniLM-L6-v2 on issues of rust-lang/rust."""
+
 
 class Recipe(NamedTuple):
     """What is searched for a purpose: the weight of neighbours (a), and of vectors against words."""
@@ -111,13 +117,6 @@ class Collection:
         nearest = by_cosine[:, -self._count :]
         mean: ndarray = self._centred[nearest].mean(axis=1)
         return mean
-
-
-Words = Literal["bm25", "tfidf"]
-"""Rankings by words."""
-
-WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
-"""Default weight of vectors, chosen for all-MiniLM-L6-v2 on issues of rust-lang/rust."""
 
 
 class TfIdf:

@@ -30,6 +30,88 @@ _MAX_MODULES = 16
 _MAX_SIZE = 1 << 20
 _REMEDY = "copy or download the model again"
 
+F = TypeVar("F", bound=BaseModel)
+
+# sentence-transformers has moved its classes; listing each full name excludes everything else in the library.
+_MODULES = {
+    "Transformer": "base.modules.transformer",
+    "Dense": "base.modules.dense",
+    "Normalize": "base.modules.normalize",
+    "Pooling": "sentence_transformer.modules.pooling",
+    "StaticEmbedding": "sentence_transformer.modules.static_embedding",
+}
+KINDS = {
+    f"sentence_transformers.{parent}.{kind}": kind
+    for kind, path in _MODULES.items()
+    for parent in (
+        "models",
+        f"models.{kind}",
+        path,
+        path.rpartition(".")[0],
+        "sentence_transformer.modules",
+    )
+}
+
+Size = Annotated[int, Field(ge=1, le=_MAX_SIZE)]
+Length = Annotated[int, Field(ge=1, le=1 << 40)]
+Key = Annotated[str, Field(pattern=r"^[\w.+-]{1,80}$")]
+_ACTIVATIONS = "ELU|GELU|LeakyReLU|Mish|ReLU|ReLU6|SELU|SiLU|Sigmoid|Softplus|Tanh"
+_Activation = Annotated[
+    str,
+    Field(
+        pattern=rf"^torch\.nn\.modules\.(linear\.Identity|activation\.({_ACTIVATIONS}))$"
+    ),
+]
+
+# Any other name may be a repository of kernels that transformers would download and run.
+_IMPLEMENTATIONS = {
+    "eager",
+    "sdpa",
+    "flash_attention_2",
+    "flash_attention_3",
+    "flash_attention_4",
+    "flex_attention",
+    "grouped_mm",
+    "batched_mm",
+}
+# Limits of numbers in config.json, as a library makes an object of each layer or label before it reads weights.
+_MOST = {
+    "layer": 1_000,
+    "layers": 1_000,
+    "groups": 1_000,
+    "num": 1_000,
+    "labels": 100_000,
+}
+_KERNELS = ("use_kernels", "kernel_config")
+_QUANTIZATIONS = ("quantization_config", "compression_config")
+_QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
+# Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
+_LORA = {
+    "peft_type",
+    "base_model_name_or_path",
+    "revision",
+    "task_type",
+    "auto_mapping",
+    "peft_version",
+    "inference_mode",
+    "r",
+    "lora_alpha",
+    "lora_dropout",
+    "bias",
+    "fan_in_fan_out",
+    "use_rslora",
+    "use_dora",
+    "lora_bias",
+    "init_lora_weights",
+    "target_modules",
+    "rank_pattern",
+    "alpha_pattern",
+    "layers_to_transform",
+    "layers_pattern",
+}
+# peft writes these values, which have no effect.
+_DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
+
 
 class Foreign(BaseModel):
     """Base of untrusted JSON: exact types, and only listed keys."""
@@ -42,9 +124,6 @@ class Foreign(BaseModel):
         allow_inf_nan=False,
         defer_build=True,
     )
-
-
-F = TypeVar("F", bound=BaseModel)
 
 
 def read_json(path: Path, remedy: str = _REMEDY) -> object:
@@ -129,38 +208,6 @@ def decode(
         raise DataError(
             f"{key} = {shown}: {problem[:1].lower()}{problem[1:]}; {remedy}", path=path
         ) from error
-
-
-# sentence-transformers has moved its classes; listing each full name excludes everything else in the library.
-_MODULES = {
-    "Transformer": "base.modules.transformer",
-    "Dense": "base.modules.dense",
-    "Normalize": "base.modules.normalize",
-    "Pooling": "sentence_transformer.modules.pooling",
-    "StaticEmbedding": "sentence_transformer.modules.static_embedding",
-}
-KINDS = {
-    f"sentence_transformers.{parent}.{kind}": kind
-    for kind, path in _MODULES.items()
-    for parent in (
-        "models",
-        f"models.{kind}",
-        path,
-        path.rpartition(".")[0],
-        "sentence_transformer.modules",
-    )
-}
-
-Size = Annotated[int, Field(ge=1, le=_MAX_SIZE)]
-Length = Annotated[int, Field(ge=1, le=1 << 40)]
-Key = Annotated[str, Field(pattern=r"^[\w.+-]{1,80}$")]
-_ACTIVATIONS = "ELU|GELU|LeakyReLU|Mish|ReLU|ReLU6|SELU|SiLU|Sigmoid|Softplus|Tanh"
-_Activation = Annotated[
-    str,
-    Field(
-        pattern=rf"^torch\.nn\.modules\.(linear\.Identity|activation\.({_ACTIVATIONS}))$"
-    ),
-]
 
 
 class Listed(Foreign):
@@ -273,56 +320,6 @@ def read_modules(folder: Path) -> list[Listed]:
     if not isinstance(entries, list) or not 1 <= len(entries) <= _MAX_MODULES:
         raise DataError(f"expected a list of 1 to {_MAX_MODULES} modules", path=path)
     return [decode(Listed, entry, path) for entry in entries]
-
-
-# Any other name may be a repository of kernels that transformers would download and run.
-_IMPLEMENTATIONS = {
-    "eager",
-    "sdpa",
-    "flash_attention_2",
-    "flash_attention_3",
-    "flash_attention_4",
-    "flex_attention",
-    "grouped_mm",
-    "batched_mm",
-}
-# Limits of numbers in config.json, as a library makes an object of each layer or label before it reads weights.
-_MOST = {
-    "layer": 1_000,
-    "layers": 1_000,
-    "groups": 1_000,
-    "num": 1_000,
-    "labels": 100_000,
-}
-_KERNELS = ("use_kernels", "kernel_config")
-_QUANTIZATIONS = ("quantization_config", "compression_config")
-_QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
-# Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
-_LORA = {
-    "peft_type",
-    "base_model_name_or_path",
-    "revision",
-    "task_type",
-    "auto_mapping",
-    "peft_version",
-    "inference_mode",
-    "r",
-    "lora_alpha",
-    "lora_dropout",
-    "bias",
-    "fan_in_fan_out",
-    "use_rslora",
-    "use_dora",
-    "lora_bias",
-    "init_lora_weights",
-    "target_modules",
-    "rank_pattern",
-    "alpha_pattern",
-    "layers_to_transform",
-    "layers_pattern",
-}
-# peft writes these values, which have no effect.
-_DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}
 
 
 def check_settings(folder: Path) -> None:

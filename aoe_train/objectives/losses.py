@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AngleLoss", "AoELoss", "CoSENTLoss", "ContrastiveLoss"]
 
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 # Token positions with distinct factors in the hash of a text.
 _MAX_POSITIONS = 1 << 16
 
@@ -71,6 +66,10 @@ _SIMCSE = """
     pages = "6894--6910",
 }
 """
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class _Loss(nn.Module):

@@ -50,6 +50,8 @@ _FEW_TEXTS = 20  # fewer texts have no distribution of cosines
 _DEFAULT_OF_FEW = 0.8
 _SAME = 1 - 1e-6  # the cosine of equal texts, which rounding can make lower than 1
 
+_NO_TEXTS = np.empty(0, np.int64)
+
 
 class Neighbours(NamedTuple):
     """The nearest, best first; ties are in index order. Missing ones have the place -1."""
@@ -213,7 +215,6 @@ class _Pairs(NamedTuple):
 
 _Block = tuple[int, ndarray, _Pairs]
 """The number of finished texts, each text as often as it has neighbours, and the similar pairs."""
-_NO_TEXTS = np.empty(0, np.int64)
 _NO_PAIRS = _Pairs(_NO_TEXTS, _NO_TEXTS, np.empty(0, np.float32))
 
 

@@ -28,6 +28,14 @@ from gis_builder.detection.statements import (
 )
 from gis_builder.store import Issue, IssueRef, IssueRefs, Kind, Thread
 
+# A bare "yes" or "no" can answer a claim up to this many comments earlier.
+_ANSWER_REACH = 2
+# Another person's mention up to this many statements earlier can be the target of a claim.
+_MENTION_REACH = 3
+_ANSWER_WORDS = 30
+_FEW_WORDS = 12
+DECIDING_ROLES = (Role.CLOSER, Role.MAINTAINER)
+
 
 class ClaimState(StrEnum):
     """Whether a claim is still valid, and if not, why."""
@@ -77,13 +85,6 @@ class TrackedClaim:
             self.stance = stance
 
 
-# A bare "yes" or "no" can answer a claim up to this many comments earlier.
-_ANSWER_REACH = 2
-# Another person's mention up to this many statements earlier can be the target of a claim.
-_MENTION_REACH = 3
-_ANSWER_WORDS = 30
-_FEW_WORDS = 12
-DECIDING_ROLES = (Role.CLOSER, Role.MAINTAINER)
 _RESTORABLE = (ClaimState.DISPUTED, ClaimState.FIXED, ClaimState.EXPLAINED)
 
 

@@ -28,6 +28,8 @@ from pairkit.dataset.making.group_splits import Codes
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 
+DrawInput = dict[int, Splits]  # of the repositories of a bucket, by id
+
 
 def near_duplicate_groups(
     out: Path, texts: IssueTextsOnDisk, threshold: float
@@ -52,9 +54,6 @@ def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitR
         usable=combined.texts.usable,
     )
     return split_groups(task, combined.settings)
-
-
-DrawInput = dict[int, Splits]  # of the repositories of a bucket, by id
 
 
 def draw_inputs(

@@ -67,26 +67,6 @@ PLAIN_TAG = re.compile(
     re.IGNORECASE,
 )
 
-
-def _of_role(role: str) -> str:
-    """Pattern of the special tokens that start a role in chat templates."""
-    return (
-        rf"<\|(?:im_)?(?:start\|>)?{role}(?:_token)?\|>|<\|(?:im_)?start\|>{role}|<start_of_turn>{role}"
-        rf"|<[｜|]{role}[｜|]>|<[|｜]\w{{1,20}}[|｜]?>{role}(?=[ \t]*(?:\n|<|\Z))"
-        rf"|<\|(?:start_header_id|header_start)\|>{role}<\|(?:end_header_id|header_end)\|>|\[\|{role}\|\]"
-    )
-
-
-_CHAT = re.compile(
-    joined(rf"""
-    (?P<prompt>\[INST\]|{_of_role("(?:user|human|system|developer|observation)")})
-    |(?P<answer>\[/INST\]|{_of_role("(?:assistant|model|chatbot|bot)")})
-    |(?P<end></s>|<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>|<\w{{1,30}}[|｜]>
-    |<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{{0,40}}\])
-"""),
-    re.IGNORECASE,
-)
-
 _RULES = "#*_>-|` \t\n"
 # Characters of a line that are searched for the beginning of a turn.
 _MAX_OPENING = 2000
@@ -134,6 +114,26 @@ _WITHIN = re.compile(
 # The label of a question's sentence.
 _SENTENCE = re.compile(
     r"(?:sentence|text|句子|文|satz|oraci[oó]n|frase|phrase|texte|texto) ?[:：][*_]*",
+    re.IGNORECASE,
+)
+
+
+def _of_role(role: str) -> str:
+    """Pattern of the special tokens that start a role in chat templates."""
+    return (
+        rf"<\|(?:im_)?(?:start\|>)?{role}(?:_token)?\|>|<\|(?:im_)?start\|>{role}|<start_of_turn>{role}"
+        rf"|<[｜|]{role}[｜|]>|<[|｜]\w{{1,20}}[|｜]?>{role}(?=[ \t]*(?:\n|<|\Z))"
+        rf"|<\|(?:start_header_id|header_start)\|>{role}<\|(?:end_header_id|header_end)\|>|\[\|{role}\|\]"
+    )
+
+
+_CHAT = re.compile(
+    joined(rf"""
+    (?P<prompt>\[INST\]|{_of_role("(?:user|human|system|developer|observation)")})
+    |(?P<answer>\[/INST\]|{_of_role("(?:assistant|model|chatbot|bot)")})
+    |(?P<end></s>|<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>|<\w{{1,30}}[|｜]>
+    |<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{{0,40}}\])
+"""),
     re.IGNORECASE,
 )
 

@@ -23,37 +23,7 @@ PRICES_AS_OF = "June 2026"
 
 LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
-
-@dataclass(frozen=True, slots=True)
-class ProviderApi:
-    """What differs between providers, as declared in the file of each.
-
-    Attributes:
-        url: Root URL of the API; empty: only the settings of an LLM have it.
-        families: Beginnings of model names, for the hint on an LLM without settings.
-        fields: Additional fields of each request.
-        limit_field: Field of the maximum length that is tried first.
-        takes_schemas: Whether it accepts a JSON schema, not only a request for JSON.
-        has_batches: Whether it has OpenAI's Batch API.
-        lists_all_models: Whether a model that is not in its list doesn't exist.
-        prices: By host and model, the published US dollars per million prompt and answer tokens.
-    """
-
-    url: str = ""
-    families: Sequence[str] = ()
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    limit_field: str = "max_tokens"
-    takes_schemas: bool = True
-    has_batches: bool = False
-    lists_all_models: bool = True
-    prices: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-
-
 _PROVIDERS = Path(__file__).with_name("providers")
-PROVIDERS: Mapping[str, ProviderApi] = {
-    name: ProviderApi(**tomllib.loads((_PROVIDERS / f"{name}.toml").read_text("utf-8")))
-    for name in get_args(ProviderName)
-}
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
 FUNCTION = "function"
@@ -88,6 +58,37 @@ _LLM_OF_MODEL = {
     "llama": "llama",
 }
 _PRICE = "US dollars per million {} tokens. Default: published price, 0 on your own server, else unknown."
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderApi:
+    """What differs between providers, as declared in the file of each.
+
+    Attributes:
+        url: Root URL of the API; empty: only the settings of an LLM have it.
+        families: Beginnings of model names, for the hint on an LLM without settings.
+        fields: Additional fields of each request.
+        limit_field: Field of the maximum length that is tried first.
+        takes_schemas: Whether it accepts a JSON schema, not only a request for JSON.
+        has_batches: Whether it has OpenAI's Batch API.
+        lists_all_models: Whether a model that is not in its list doesn't exist.
+        prices: By host and model, the published US dollars per million prompt and answer tokens.
+    """
+
+    url: str = ""
+    families: Sequence[str] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    limit_field: str = "max_tokens"
+    takes_schemas: bool = True
+    has_batches: bool = False
+    lists_all_models: bool = True
+    prices: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+
+
+PROVIDERS: Mapping[str, ProviderApi] = {
+    name: ProviderApi(**tomllib.loads((_PROVIDERS / f"{name}.toml").read_text("utf-8")))
+    for name in get_args(ProviderName)
+}
 
 
 def listed(names: Sequence[str], conjunction: str) -> str:

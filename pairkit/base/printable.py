@@ -36,12 +36,6 @@ BLANK = (
 )
 _BLANKS = re.compile(f"{BLANK}*")
 
-
-def printable(text: str) -> str:
-    """`text` with control characters replaced, except line breaks and tabs."""
-    return _CONTROL.sub("\ufffd", text)
-
-
 # Keys of LLM servers, code hosts, the Hub and clouds, by their prefixes and alphabets.
 # Words have no digits (keys of the Hub neither, but a fixed length), and paths such as
 # `hf_minilm_v2` have no long parts.
@@ -60,6 +54,29 @@ _KEY = re.compile(
     )[\w.-]*""",
     re.VERBOSE,
 )
+
+# Characters that begin a formula, including their full-width forms.
+_SIGN = r"[=+\-@\t\r\n＝＋－＠]"
+_FORMULA = re.compile(rf"\A'*{_SIGN}")
+
+APOSTROPHES = "apostrophes_added"  # the column of a table in a file that has them
+
+# Unicode's limit for streams (UAX #15, D3); sorting the marks of one letter takes
+# quadratic time.
+_MAX_MARKS = 30
+_LONG_RUNS = re.compile(rf"[^\w\s\x00-\x7f]{{{_MAX_MARKS + 1},}}+")
+
+# Blanks, and characters in the full or half width of East Asian fonts; not the
+# punctuation that ends sentences and clauses there without a blank.
+_WIDE = re.compile(
+    "[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff02-\uff07\uff0a\uff0b\uff0d\uff0f-\uff19"
+    "\uff1c-\uff1e\uff20-\uff3a\uff3c\uff3e-\uffdc]"
+)
+
+
+def printable(text: str) -> str:
+    """`text` with control characters replaced, except line breaks and tabs."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def without_keys(text: str) -> str:
@@ -98,11 +115,6 @@ def escape_surrogates(json_text: str) -> str:
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
 
 
-# Characters that begin a formula, including their full-width forms.
-_SIGN = r"[=+\-@\t\r\n＝＋－＠]"
-_FORMULA = re.compile(rf"\A'*{_SIGN}")
-
-
 def escape_formulas(rows: pl.DataFrame) -> pl.DataFrame:
     """The table with an apostrophe before texts and names that a spreadsheet would run.
 
@@ -118,9 +130,6 @@ def escape_formulas(rows: pl.DataFrame) -> pl.DataFrame:
         .str.replace(rf"^('*{_SIGN})", "'${1}")
     )
     return rows.with_columns(texts).rename(names)
-
-
-APOSTROPHES = "apostrophes_added"  # the column of a table in a file that has them
 
 
 def unescape_formulas(table: pl.DataFrame) -> pl.DataFrame:
@@ -149,25 +158,11 @@ def without_apostrophes(text: pl.Expr) -> pl.Expr:
     return text.str.replace(rf"^'+({_SIGN})", "${1}")
 
 
-# Unicode's limit for streams (UAX #15, D3); sorting the marks of one letter takes
-# quadratic time.
-_MAX_MARKS = 30
-_LONG_RUNS = re.compile(rf"[^\w\s\x00-\x7f]{{{_MAX_MARKS + 1},}}+")
-
-
 def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     """The normalised text, with at most 30 combining marks per letter."""
     if text.isascii():
         return text
     return unicodedata.normalize(form, _LONG_RUNS.sub(_limit_marks, text))
-
-
-# Blanks, and characters in the full or half width of East Asian fonts; not the
-# punctuation that ends sentences and clauses there without a blank.
-_WIDE = re.compile(
-    "[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff02-\uff07\uff0a\uff0b\uff0d\uff0f-\uff19"
-    "\uff1c-\uff1e\uff20-\uff3a\uff3c\uff3e-\uffdc]"
-)
 
 
 def same_width(text: str) -> str:

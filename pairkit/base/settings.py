@@ -45,6 +45,11 @@ _MAY_BE_SECRET = re.compile(
     re.IGNORECASE,
 )
 
+PathText = Annotated[
+    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
+]
+"""A path, or another text such as a name."""
+
 
 class Settings(BaseModel):
     """Base of all settings models: frozen, unknown keys are errors."""
@@ -72,12 +77,6 @@ def plain_words(message: str) -> str:
     for pattern, words in _PLAIN_WORDS:
         message = re.sub(f"^{pattern}", words, message)
     return message
-
-
-PathText = Annotated[
-    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
-]
-"""A path, or another text such as a name."""
 
 
 def between_commas(value: str | Sequence[str] | None) -> list[str]:

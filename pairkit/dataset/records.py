@@ -43,6 +43,49 @@ _NO_ROWS = {
     "label": pl.Int64,
 }
 
+# Columns of queries and search results to be judged, as `aoe sample-pairs` writes them.
+QUERY_COLUMNS = ("query_top", "query_results", "query_share")
+
+# Start of the columns with a result's rank for each candidate; null if it isn't a top
+# result.
+RANK = "rank of "
+
+# Columns beside those of the source: its file, its row, and lists of texts.
+FILE = "file of the source"
+ROW = "row of the source"
+NEGATIVES = "negatives"
+
+# Rows that lack a text or a label, and were left out.
+BAD_ROWS = {
+    "file": pl.String,
+    "row": pl.Int64,
+    "reason": pl.String,
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.String,
+}
+
+# Columns with the origin of rows.
+_TEXTS = (
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "url1",
+    "url2",
+    "cluster",
+    "relation",
+    "negative_kind",
+)
+_TYPED = (*_TEXTS, "confidence")
+_EVIDENCE = ("kind", "url", "who", "when")
+
+# Pairs that occur several times.
+PAIR = ("low text", "high text")  # columns, as `unordered` makes them
+
+# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
+_GRADE = 0.199
+
 
 # Without `eq`, as frames can't be compared by ==.
 @dataclass(frozen=True, repr=False, eq=False)
@@ -140,33 +183,9 @@ def mean_label(frame: pl.DataFrame) -> float:
     return float(total) / max(1, frame.height)
 
 
-# Columns of queries and search results to be judged, as `aoe sample-pairs` writes them.
-QUERY_COLUMNS = ("query_top", "query_results", "query_share")
-
-# Start of the columns with a result's rank for each candidate; null if it isn't a top
-# result.
-RANK = "rank of "
-
-
 def is_search(rows: pl.DataFrame) -> bool:
     """Whether rows are queries and search results."""
     return {*QUERY_COLUMNS} <= {*rows.columns}
-
-
-# Columns beside those of the source: its file, its row, and lists of texts.
-FILE = "file of the source"
-ROW = "row of the source"
-NEGATIVES = "negatives"
-
-# Rows that lack a text or a label, and were left out.
-BAD_ROWS = {
-    "file": pl.String,
-    "row": pl.Int64,
-    "reason": pl.String,
-    "text1": pl.String,
-    "text2": pl.String,
-    "label": pl.String,
-}
 
 
 def by_reason(bad: pl.DataFrame) -> Iterator[tuple[str, int, str]]:
@@ -204,22 +223,6 @@ def write_bad_rows(out: Path, bad: pl.DataFrame | None) -> None:
         path = out.with_name(f"{out.name}.bad-rows.jsonl")
         write_text(path, bad.write_ndjson())
         _LOG.warning("rows left out are in %s", path)
-
-
-# Columns with the origin of rows.
-_TEXTS = (
-    "repo",
-    "repo2",
-    "number1",
-    "number2",
-    "url1",
-    "url2",
-    "cluster",
-    "relation",
-    "negative_kind",
-)
-_TYPED = (*_TEXTS, "confidence")
-_EVIDENCE = ("kind", "url", "who", "when")
 
 
 def with_provenance(dataset: PairDataset) -> PairDataset:
@@ -275,13 +278,6 @@ def _typed_evidence(column: pl.Series) -> list[pl.Series]:
         return []
     texts = pl.Struct(dict.fromkeys(_EVIDENCE, pl.String))
     return [column.cast(texts, strict=False)]
-
-
-# Pairs that occur several times.
-PAIR = ("low text", "high text")  # columns, as `unordered` makes them
-
-# Labels that are closer than this share of the scale agree: a fifth, but for rounding.
-_GRADE = 0.199
 
 
 def label_scale(labels: pl.Series) -> float:

@@ -70,6 +70,8 @@ _LIMITS = """
 * Long texts are cut after a sentence.
 """
 
+RuleName = Literal["question-answer", "title-body", "links", "section"]
+
 
 @dataclass(frozen=True)
 class MinedPair:
@@ -103,7 +105,6 @@ class Corpus:
         return self._openings[name]
 
 
-RuleName = Literal["question-answer", "title-body", "links", "section"]
 Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 

@@ -19,77 +19,7 @@ _SENTENCE_END = re.compile(
     r"[.!?؟۔।][\"'”’»)]*(?=\s[\"'(«„“‘¿¡]*(\w))|[。！？][”’」』）]*(?=[^\s。！？”’」』）])"
 )
 
-
-def is_question(text: str) -> bool:
-    """Whether a text is a single question."""
-    line = collapse_spaces(text)
-    is_short = len(line) <= _QUESTION_CHARS
-    return line.endswith(_QUESTION_MARKS) and is_short and not sentence_ends(line)
-
-
-def collapse_spaces(text: str) -> str:
-    """The text on one line."""
-    return " ".join(text.split())
-
-
-def sentence_ends(line: str) -> list[int]:
-    """Where a sentence ends before another one."""
-    ends = []
-    for match in _SENTENCE_END.finditer(line):
-        next_letter = match[1] or ""
-        if not next_letter.islower():
-            ends.append(match.end())
-    return ends
-
-
-def opening_text(text: str, max_chars: int) -> str:
-    """The first sentences, or else words, of a text up to a number of characters."""
-    line = collapse_spaces(text)
-    if len(line) <= max_chars:
-        return line
-    ends = [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]
-    if ends:
-        return line[: ends[-1]]
-    head, space, _ = line[: max_chars + 1].rpartition(" ")
-    return head if space else line[:max_chars]
-
-
 BlockKind = Literal["heading", "question", "paragraph", "code", "table"]
-
-
-@dataclass(frozen=True)
-class Link:
-    """The text of a link, and its target as in the document."""
-
-    text: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A heading, question (also one in a heading), paragraph or list item, piece of code, or table."""
-
-    kind: BlockKind
-    text: str
-    first: int  # line, page or paragraph of the document
-    last: int
-    path: tuple[str, ...] = ()  # the headings above it; of a heading, up to itself
-    anchor: str = ""
-    links: tuple[Link, ...] = ()
-
-
-class UnreadableDocumentError(Exception):
-    """A document that can't be read; its argument is the reason, as counted."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """The content of a file."""
-
-    title: str | None
-    blocks: list[Block]
-    url: str = ""  # the address that an HTML page gives as its own
-
 
 # A text that begins and ends with a tag, unlike "<T> is the type of </a>".
 _HTML = re.compile(r"(?is)\s*<(?:!--|[a-z][a-z0-9-]*[\s>])(?=.*</[a-z]).*>\s*\Z")
@@ -135,6 +65,74 @@ LINE = "source-line-"  # class of an element: the line of its source, from 1
 _MARKED_LINE = re.compile(rf"\b{LINE}(\d+)\b")
 _MAX_CLASSES = 1_000  # characters
 _LAST_LINE = 65_535  # libxml2 gives it to all elements further down, too
+
+
+def is_question(text: str) -> bool:
+    """Whether a text is a single question."""
+    line = collapse_spaces(text)
+    is_short = len(line) <= _QUESTION_CHARS
+    return line.endswith(_QUESTION_MARKS) and is_short and not sentence_ends(line)
+
+
+def collapse_spaces(text: str) -> str:
+    """The text on one line."""
+    return " ".join(text.split())
+
+
+def sentence_ends(line: str) -> list[int]:
+    """Where a sentence ends before another one."""
+    ends = []
+    for match in _SENTENCE_END.finditer(line):
+        next_letter = match[1] or ""
+        if not next_letter.islower():
+            ends.append(match.end())
+    return ends
+
+
+def opening_text(text: str, max_chars: int) -> str:
+    """The first sentences, or else words, of a text up to a number of characters."""
+    line = collapse_spaces(text)
+    if len(line) <= max_chars:
+        return line
+    ends = [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]
+    if ends:
+        return line[: ends[-1]]
+    head, space, _ = line[: max_chars + 1].rpartition(" ")
+    return head if space else line[:max_chars]
+
+
+@dataclass(frozen=True)
+class Link:
+    """The text of a link, and its target as in the document."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading, question (also one in a heading), paragraph or list item, piece of code, or table."""
+
+    kind: BlockKind
+    text: str
+    first: int  # line, page or paragraph of the document
+    last: int
+    path: tuple[str, ...] = ()  # the headings above it; of a heading, up to itself
+    anchor: str = ""
+    links: tuple[Link, ...] = ()
+
+
+class UnreadableDocumentError(Exception):
+    """A document that can't be read; its argument is the reason, as counted."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a file."""
+
+    title: str | None
+    blocks: list[Block]
+    url: str = ""  # the address that an HTML page gives as its own
 
 
 def read_html(html: str, *, is_marked: bool = False) -> Page:

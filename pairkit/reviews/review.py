@@ -54,6 +54,19 @@ REJECTED = "rejected_by_people"
 _MAX_NAME = 60
 _WORDS = {value: word for word, value in LABELS.items()}
 
+_APPLIED = """
+Made by `pairs apply-review` from a dataset that people reviewed in part: {what}. `reviewed` marks the
+judged pairs, `reviewers` is the number of people, `decision` their answer.
+"""
+_BEFORE = "About the dataset before {what}:\n\n"
+# Columns of reviewed rows, beside `reviewed`.
+_JUDGED = {
+    "label": pl.Float64,
+    "reviewers": pl.Int64,
+    "decision": pl.String,
+    DROPPED: pl.String,
+}
+
 
 class Review:
     """A review of a dataset, stored in a file.
@@ -185,20 +198,6 @@ def _login() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # the user id has no name
         return "reviewer"
-
-
-_APPLIED = """
-Made by `pairs apply-review` from a dataset that people reviewed in part: {what}. `reviewed` marks the
-judged pairs, `reviewers` is the number of people, `decision` their answer.
-"""
-_BEFORE = "About the dataset before {what}:\n\n"
-# Columns of reviewed rows, beside `reviewed`.
-_JUDGED = {
-    "label": pl.Float64,
-    "reviewers": pl.Int64,
-    "decision": pl.String,
-    DROPPED: pl.String,
-}
 
 
 def apply_review(

@@ -62,6 +62,9 @@ _MAX_CHARS = 200_000  # of a text
 # Up to this length, different words of similar texts are marked, not shared ones.
 _SHORT_CHARS = 500
 
+_PairId = Annotated[str, Field(max_length=64)]
+_Answer = Annotated[str, Field(max_length=10)]
+
 
 class ReviewServer(HttpServer):
     """A running server in its own thread. Use it as a context manager, or `close` it.
@@ -178,10 +181,6 @@ class SentUndo(Settings):
     """The judgement that the page undoes."""
 
     key: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
-
-
-_PairId = Annotated[str, Field(max_length=64)]
-_Answer = Annotated[str, Field(max_length=10)]
 
 
 class SentJudgement(SentUndo):

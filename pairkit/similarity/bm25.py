@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _ASCII_WORD = re.compile(r"[a-z_][a-z0-9_]+|[a-z]|[0-9]{2,}")
 _WORD = re.compile(rf"(?:[^\W\d]|[{MARKS}])[\w{MARKS}]+|[^\W\d_]|[0-9]{{2,}}")
 
+Scores: TypeAlias = npt.NDArray[np.float32]
+_WORDS: Final = "words.json"
+
 
 def words(text: str) -> list[str]:
     """The words of a text with repetitions; character bigrams in scripts without blanks."""
@@ -30,10 +33,6 @@ def words(text: str) -> list[str]:
     return (
         _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
     )
-
-
-Scores: TypeAlias = npt.NDArray[np.float32]
-_WORDS: Final = "words.json"
 
 
 class Bm25:

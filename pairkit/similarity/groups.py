@@ -8,6 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+Indices = npt.NDArray[np.signedinteger[Any]]
+
 
 class _Orderable(Hashable, Protocol):
     def __lt__(self, other: Any, /) -> bool: ...
@@ -46,9 +48,6 @@ class Groups(Generic[T]):
         for member in sorted(self._parent):
             groups.setdefault(self.find(member), []).append(member)
         return groups
-
-
-Indices = npt.NDArray[np.signedinteger[Any]]
 
 
 def singletons(count: int) -> Indices:

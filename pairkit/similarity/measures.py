@@ -16,6 +16,15 @@ _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 # reports: median error 4 %, and 0.6 % of the texts are on the other side of 512.
 _TOKEN = r"[A-Za-z]{1,6}|[0-9]{1,2}|[^\sA-Za-z0-9]"  # noqa: S105
 
+_TEXTS = 200  # sampled texts
+_CHARS = 1000  # characters of each
+_ROWS = 2000  # of a dataset, from which texts are sampled
+# A language is named if this share of the texts has it, as short texts are often mistaken.
+_MIN_SHARE = 0.1
+_ENGLISH_BACKBONE = "minilm"
+# It needs no prompt.
+_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+
 
 def estimated_tokens(text: pl.Expr) -> pl.Expr:
     """The estimated number of WordPiece tokens of each text, including two special ones."""
@@ -61,16 +70,6 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     mean_rank = float(ranks.filter(is_positive).sum()) / positives
     larger = (mean_rank - (positives + 1) / 2) / negatives
     return round(1 - larger, 4)
-
-
-_TEXTS = 200  # sampled texts
-_CHARS = 1000  # characters of each
-_ROWS = 2000  # of a dataset, from which texts are sampled
-# A language is named if this share of the texts has it, as short texts are often mistaken.
-_MIN_SHARE = 0.1
-_ENGLISH_BACKBONE = "minilm"
-# It needs no prompt.
-_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def train_command(dataset: Path) -> list[str]:

@@ -45,6 +45,29 @@ _PLACE = re.compile(
     rf"(?P<run>[{UNSPACED}](?:[{UNSPACED}]|{INVISIBLE})*)|{_LETTER}(?:{_LETTER}|{INVISIBLE})*"
 )
 
+_RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
+_BEFORE_NFKC = {
+    r"[\p{Cf}\x{FE00}-\x{FE0F}]": "",  # invisible
+    r"[`´¨™©®]": " ",  # would become accents or letters
+    "～": "-",
+    r"(\p{No})": _RAISED + "${1}",
+}
+_AFTER_NFKC = {
+    r"i\x{307}": "i",  # from a Turkish İ
+    "[‘’ʼ]": "'",
+    r"[\p{Pd}\x{2212}]": "-",
+    r"\b(\p{L})\.\b": "${1}",  # U.S. is US
+    r" ?n't\b": "nt",  # do n't is dont
+    r" ?'s\b": "s",
+    r"([\p{L}\p{M}])[-.]+(\d)": "${1} ${2}",  # not a sign: gpt-4, fig.5
+}
+_SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
+_NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
+_ONLY_PUNCTUATION = r"^[\p{P}\p{Sk}\s\p{C}]+$"
+_TOKEN = rf"{_ONLY_PUNCTUATION}|{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
+_BLOCK = 1 << 16  # texts whose keys are in memory
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
+
 
 def terms(text: str) -> list[str]:
     """The terms in order, in lower case, with repetitions."""
@@ -112,30 +135,6 @@ def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
         last = end
     pieces.append((text[last:], False))
     return [(piece, is_marked) for piece, is_marked in pieces if piece]
-
-
-_RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
-_BEFORE_NFKC = {
-    r"[\p{Cf}\x{FE00}-\x{FE0F}]": "",  # invisible
-    r"[`´¨™©®]": " ",  # would become accents or letters
-    "～": "-",
-    r"(\p{No})": _RAISED + "${1}",
-}
-_AFTER_NFKC = {
-    r"i\x{307}": "i",  # from a Turkish İ
-    "[‘’ʼ]": "'",
-    r"[\p{Pd}\x{2212}]": "-",
-    r"\b(\p{L})\.\b": "${1}",  # U.S. is US
-    r" ?n't\b": "nt",  # do n't is dont
-    r" ?'s\b": "s",
-    r"([\p{L}\p{M}])[-.]+(\d)": "${1} ${2}",  # not a sign: gpt-4, fig.5
-}
-_SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
-_NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
-_ONLY_PUNCTUATION = r"^[\p{P}\p{Sk}\s\p{C}]+$"
-_TOKEN = rf"{_ONLY_PUNCTUATION}|{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
-_BLOCK = 1 << 16  # texts whose keys are in memory
-_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 
 
 def first_of_same(texts: Sequence[str] | pl.Series) -> Indices:

@@ -69,6 +69,9 @@ different results. The columns `rank of ...` have the rank of the result for eac
 isn't among these first results.
 """
 
+Results = Mapping[str, list[list[int]]]
+"""The places that each candidate finds first, by query."""
+
 
 def sample_pairs(
     source: Source,
@@ -260,10 +263,6 @@ def _draw_results(
         "sampled_queries": pairs["text1"].n_unique(),
     }
     return pairs, counts
-
-
-Results = Mapping[str, list[list[int]]]
-"""The places that each candidate finds first, by query."""
 
 
 class CandidateVectors(NamedTuple):

@@ -30,6 +30,12 @@ _TARGET = (
 _PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
+_REPOSITORY = Decoder(nodes.RepositoryNode)
+_LISTING = Decoder(nodes.ListingRepository)
+_SEARCH_PAGE = Decoder(nodes.SearchPage)
+_ISSUES = Decoder(nodes.IssuesByAlias)
+_PARTS = Decoder(dict[str, nodes.Parts | None])
+
 
 @dataclass(frozen=True)
 class GraphQuery(Generic[T]):
@@ -45,12 +51,6 @@ INTROSPECTION = GraphQuery(
     f'closed: __type(name: "ClosedEvent") {{ fields {{ name }} }} {_RATE} }}',
     Decoder(nodes.TypeNode),
 )
-
-_REPOSITORY = Decoder(nodes.RepositoryNode)
-_LISTING = Decoder(nodes.ListingRepository)
-_SEARCH_PAGE = Decoder(nodes.SearchPage)
-_ISSUES = Decoder(nodes.IssuesByAlias)
-_PARTS = Decoder(dict[str, nodes.Parts | None])
 
 
 @dataclass(frozen=True)

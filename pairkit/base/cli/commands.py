@@ -46,6 +46,26 @@ from pairkit.base.settings import keys_ending, plain_words
 _UsageError: type[Any] = typer.BadParameter.__mro__[1]
 _MIN_SIMILARITY = 0.7  # of a misspelt option to the option that is proposed
 
+_MAX_EXAMPLES = 3  # in `--help`; `--help-all` has all
+_PANELS = {INPUT: 0, OUTPUT: 2, RUN: 3}  # their order; any others are between
+
+GENERAL = {
+    "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
+    "quiet": Option(
+        "Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True
+    ),
+    "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
+}
+# Of commands that read tables.
+_ENCODING = Parameter(
+    "encoding",
+    "str | None",
+    default=None,
+    option=Option(
+        "Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT
+    ),
+)
+
 
 class Commands(TyperGroup):
     """A group of commands with our exit codes for signals."""
@@ -108,31 +128,9 @@ def application(name: str, purpose: str) -> Typer:
     return app
 
 
-_MAX_EXAMPLES = 3  # in `--help`; `--help-all` has all
-_PANELS = {INPUT: 0, OUTPUT: 2, RUN: 3}  # their order; any others are between
-
-
 def examples(*lines: str) -> str:
     """The examples of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
-
-
-GENERAL = {
-    "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
-    "quiet": Option(
-        "Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True
-    ),
-    "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
-}
-# Of commands that read tables.
-_ENCODING = Parameter(
-    "encoding",
-    "str | None",
-    default=None,
-    option=Option(
-        "Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT
-    ),
-)
 
 
 def add_command(

@@ -17,6 +17,23 @@ from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.extras import __version__
 from pairkit.base.printable import printable
 
+PAGE_HEAD = (
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+)
+
+Cell = str | int | float | None
+
+UNBOUNDED = 1 << 16  # columns
+# It has a line below the headings and one for `add_rule`.
+_BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
+_PAD = 1  # on either side of a cell
+_GAP = 2 * _PAD + 1  # between two columns
+_MIN_WORDS_WIDTH = 16  # to which a column of words may be folded
+
+# In case that escaping fails: the browser neither runs nor loads anything.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
 
 def html_table(
     header: Sequence[str],
@@ -60,12 +77,6 @@ def shown(cell: object) -> str:
     return f"{cell:,}" if is_whole else str(cell)
 
 
-PAGE_HEAD = (
-    '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-)
-
-
 def resource(package: str, name: str) -> str:
     """A text file of a package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
@@ -98,16 +109,6 @@ class Printed(CommandResult):
         ]
         lines = "<br>".join(map(escape, self.lines()))
         return "".join(parts) + (f"<p><small>{lines}</small></p>" if lines else "")
-
-
-Cell = str | int | float | None
-
-UNBOUNDED = 1 << 16  # columns
-# It has a line below the headings and one for `add_rule`.
-_BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
-_PAD = 1  # on either side of a cell
-_GAP = 2 * _PAD + 1  # between two columns
-_MIN_WORDS_WIDTH = 16  # to which a column of words may be folded
 
 
 class ResultTable:
@@ -199,10 +200,6 @@ class ResultTable:
             cells = [Text(printable(row[column])) for column in columns]
             table.add_row(*cells, end_section=number in self._rules)
         return table
-
-
-# In case that escaping fails: the browser neither runs nor loads anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def html_page(

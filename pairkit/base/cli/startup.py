@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 
 from pairkit.base.cli.options import documentation
 
+_UNSUPPORTED = 2  # exit code, as in `pairkit.base.errors`
+_INTERRUPTED = 130  # exit code, as in `pairkit.base.cli.terminal`
+
 
 def lazy_names(
     package: str, names_of_modules: Mapping[str, str]
@@ -37,10 +40,6 @@ def lazy_names(
 
     names = sorted(origins)
     return load, lambda: names, names
-
-
-_UNSUPPORTED = 2  # exit code, as in `pairkit.base.errors`
-_INTERRUPTED = 130  # exit code, as in `pairkit.base.cli.terminal`
 
 
 def start(module: str) -> None:

@@ -29,6 +29,9 @@ _DASHED = re.compile(r"-(?!\w$|-[a-z-]*$)")
 Command: TypeAlias = str | Sequence[str | Path]
 """A command line, or its words, the first two of which name the command."""
 
+# The path can't be used, whatever it was to be used for.
+_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 class Ended(BaseException):
     """The run was ended by a signal; a BaseException, as typer would use other exit codes."""
@@ -173,10 +176,6 @@ def print_json(result: Mapping[str, Any]) -> None:
     is_unicode = "utf" in encoding.lower()
     text = dumps(result, ensure_ascii=not is_unicode, allow_nan=False)
     print(escape_surrogates(text), flush=True)
-
-
-# The path can't be used, whatever it was to be used for.
-_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def run(command: Callable[[], Any]) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 << 20  # of a response body
 _CONNECT_S = 10.0
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class ServerConnection:
@@ -171,9 +173,6 @@ def _context(path: str | Path, *, is_folder: bool) -> ssl.SSLContext:
     if is_folder:
         return ssl.create_default_context(capath=path)
     return ssl.create_default_context(cafile=path)
-
-
-T = TypeVar("T")
 
 
 def run_anywhere(main: Coroutine[object, object, T]) -> T:

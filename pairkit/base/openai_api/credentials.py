@@ -30,6 +30,12 @@ _VARIABLE = re.compile(
     r"(?=.{1,64}\Z)(?:(?:[A-Z0-9]{0,18}_)*[A-Z0-9]{1,18}|(?:[a-z0-9]{0,18}_)*[a-z0-9]{1,18})"
 )
 
+MASK = "[key]"
+_MIN_CHARS = 8  # shorter keys such as "EMPTY" or "ollama" aren't secrets and may occur in any text
+# Characters of a key whose beginning is masked, too, and of this beginning.
+_MIN_LONG = 20
+_PREFIX = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -109,13 +115,6 @@ def _read(who: str, file: Path) -> str:
         raise ConfigError(
             f"{who}: {file}: the key file can't be read ({type(error).__name__})"
         ) from error
-
-
-MASK = "[key]"
-_MIN_CHARS = 8  # shorter keys such as "EMPTY" or "ollama" aren't secrets and may occur in any text
-# Characters of a key whose beginning is masked, too, and of this beginning.
-_MIN_LONG = 20
-_PREFIX = 10
 
 
 class Masking:

@@ -22,6 +22,9 @@ _PATH = re.compile(r'/(?!/)[!"$-\[\]-~]*')
 # Segments that lead to a parent path.
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 
+# Reserved for documentation; nothing is sent to them.
+_OTHERS = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
+
 
 class Origin(NamedTuple):
     """Scheme and host in lower case, and port."""
@@ -79,10 +82,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-# Reserved for documentation; nothing is sent to them.
-_OTHERS = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
 
 
 def reachable_host(host: str) -> str:

@@ -31,6 +31,8 @@ PAGE_HEADERS = {
     "x-frame-options": "DENY",
 }
 
+_WAIT_S = 1.0
+
 
 class RefusedError(Exception):
     """A refused request with its status."""
@@ -193,9 +195,6 @@ def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
         connection.transport.abort()
 
     return Connection
-
-
-_WAIT_S = 1.0
 
 
 class HttpServer:

@@ -16,14 +16,6 @@ _MMAP_THRESHOLD = -3
 _ARENA_MAX = -8
 _MAX_THRESHOLD = 32 << 20  # the largest that glibc accepts
 
-
-def cores() -> int:
-    """The cores that this process may use; on macOS all cores."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 # Out-of-memory messages in torch's RuntimeErrors, for devices, the host and libraries.
 _REFUSED = (
     "out of memory",
@@ -33,6 +25,15 @@ _REFUSED = (
     "could not create a memory",
     "cublas_status_alloc_failed",  # oneDNN, cuBLAS
 )
+
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """The cores that this process may use; on macOS all cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -83,9 +84,6 @@ def _set_malloc_options(options: dict[int, int]) -> None:
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)
-
-
-T = TypeVar("T")
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:

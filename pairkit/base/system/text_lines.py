@@ -30,6 +30,18 @@ MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 
+_JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
+_ODD = re.compile(r"[^ -~\t]")
+_NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+# What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
+# letters that no language has together (from Turkish, Romanian, Baltic; Czech; Hungarian; Croatian).
+_NOT_WINDOWS = re.compile(
+    r"[^\W\d_][¡-¦¨¬¯±-³¸¹¼-¿×÷†‡‰ˆ˜•‚„€][^\W\d_]|[À-ÿ]{4}|[^\x00-\x7f]{5}|[£-¦¨¬¯±-³¸¹¼-¾×÷]{2}"
+    r"|\A(?=.*[ðýþÐÝÞ]).*[ÀÂÃÇÈÊËÎÔÛÜàâãçèêëîôûü]|\A(?=.*[øØ]).*[ìùÌÙ]|\A(?=.*[õÕ]).*[ûÛ]|\A(?=.*[èÈ]).*[šžæŠŽÆ]"
+)
+
+_MAX_NAMES = 1000  # that are compared with a missing one
+
 
 def read_lines(
     path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
@@ -58,17 +70,6 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
     decoder = _Decoder(path)
     for row, line in read_lines(path, as_utf8=True):
         yield row, decoder.decode(line, row)
-
-
-_JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
-_ODD = re.compile(r"[^ -~\t]")
-_NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-# What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
-# letters that no language has together (from Turkish, Romanian, Baltic; Czech; Hungarian; Croatian).
-_NOT_WINDOWS = re.compile(
-    r"[^\W\d_][¡-¦¨¬¯±-³¸¹¼-¿×÷†‡‰ˆ˜•‚„€][^\W\d_]|[À-ÿ]{4}|[^\x00-\x7f]{5}|[£-¦¨¬¯±-³¸¹¼-¾×÷]{2}"
-    r"|\A(?=.*[ðýþÐÝÞ]).*[ÀÂÃÇÈÊËÎÔÛÜàâãçèêëîôûü]|\A(?=.*[øØ]).*[ìùÌÙ]|\A(?=.*[õÕ]).*[ûÛ]|\A(?=.*[èÈ]).*[šžæŠŽÆ]"
-)
 
 
 class _Decoder:
@@ -318,9 +319,6 @@ class _Bounded(io.RawIOBase):
                 path=self._path,
             )
         return count
-
-
-_MAX_NAMES = 1000  # that are compared with a missing one
 
 
 def no_such_file(path: Path) -> str:

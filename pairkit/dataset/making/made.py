@@ -61,6 +61,8 @@ _LICENCE = """
 The source datasets have their own licences; check these before you share this dataset.
 """
 
+FileFormat = Literal["jsonl", "csv"]
+
 
 # Without `eq`, as frames can't be compared by ==.
 @dataclass(frozen=True, repr=False, eq=False)
@@ -294,9 +296,6 @@ def make_written(
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
     return write_result(dataset, out, run, "Pairs written by `pairkit.write`.")
-
-
-FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(

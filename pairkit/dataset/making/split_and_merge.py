@@ -62,6 +62,21 @@ _ROUNDING = 0.01  # of shares such as 0.33
 _RANKS = {"test": 0, "validation": 1, "train": 3}
 _OTHER_RANK = 2
 
+_SPLIT = """
+A dataset divided by `pairs split`. Each pair occurs once, in either order. Rows that share a text,
+directly or through other rows, are in one split; so are near-identical texts (Jaccard similarity of
+word triples), issues and clusters.
+"""
+
+Conflicts = Literal["drop", "first", "error", "keep"]
+
+_MAX_PLACES = 3  # in a message
+_FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
+_MERGED = """
+Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
+cluster is in two splits, and neither are near-identical texts (Jaccard similarity of word triples).
+"""
+
 
 @dataclass(frozen=True)
 class ConnectedTexts:
@@ -211,13 +226,6 @@ def _check_sizes(
             )
 
 
-_SPLIT = """
-A dataset divided by `pairs split`. Each pair occurs once, in either order. Rows that share a text,
-directly or through other rows, are in one split; so are near-identical texts (Jaccard similarity of
-word triples), issues and clusters.
-"""
-
-
 def make_split(
     pairs: PairDataset,
     source: Source,
@@ -232,16 +240,6 @@ def make_split(
     rows = _split_once(pairs.rows, settings)
     dataset = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
     return write_result(dataset, out, run, _SPLIT)
-
-
-Conflicts = Literal["drop", "first", "error", "keep"]
-
-_MAX_PLACES = 3  # in a message
-_FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
-_MERGED = """
-Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
-cluster is in two splits, and neither are near-identical texts (Jaccard similarity of word triples).
-"""
 
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:

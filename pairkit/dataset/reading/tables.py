@@ -60,6 +60,9 @@ _PARQUET_KEY = "huggingface"
 _MAX_CLASSES = 1000
 _Items = list[tuple[str, Any]]  # places in a JSON object, with their values
 
+ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The class names of each column, in the order of class numbers."""
+
 
 def is_table(path: Path) -> bool:
     """Whether `read_table` reads files of this name."""
@@ -301,10 +304,6 @@ _READERS = {
     **dict.fromkeys(_JSON_LINES, _read_json_lines),
     **dict.fromkeys(SHEETS, _read_sheet),
 }
-
-
-ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The class names of each column, in the order of class numbers."""
 
 
 def class_names_of_file(path: Path) -> ClassNames:
