@@ -260,7 +260,19 @@ class StepGraphs:
 
 
 def make_step_graphs(built: Built) -> StepGraphs | None:
-    """The graphs of a run; None for runs whose steps can't be captured or would not repeat."""
+    """The graphs of a run; None, with a note, for runs whose steps can't be captured or would not repeat."""
+    loaded = built.loaded
+    if not loaded.settings.run.graphs:
+        return None
+    if not _can_capture(built):
+        loaded.process.say("run.graphs has no effect on this run")
+        return None
+    (dataset,) = built.datasets
+    longest = int(dataset.store.lengths.max())
+    return StepGraphs(built.model, built.args, longest, loaded.process.say)
+
+
+def _can_capture(built: Built) -> bool:
     args = built.args
     settings = built.loaded.settings
     model = built.model
@@ -274,20 +286,17 @@ def make_step_graphs(built: Built) -> StepGraphs | None:
         or run.gradient_checkpointing
     )
     has_four_bit = settings.lora is not None and settings.lora.four_bit
-    if not run.graphs or not is_usual or has_other_steps or has_four_bit:
-        return None
+    if not is_usual or has_other_steps or has_four_bit:
+        return False
     is_ours = isinstance(model.objective, Objective | MatryoshkaObjective)
     modules = model.objective.modules()
     if not is_ours or any(isinstance(each, CustomObjective) for each in modules):
-        return None
+        return False
     dataset, *others = built.datasets
     outputs = dataset.teacher_outputs
-    is_taught = outputs.vectors or outputs.scores is not None
-    if others or is_taught or not _attends_by_flash(model.text_model, args.device):
-        return None
-    return StepGraphs(
-        model, args, int(dataset.store.lengths.max()), built.loaded.process.say
-    )
+    if others or outputs.vectors or outputs.scores is not None:
+        return False
+    return _attends_by_flash(model.text_model, args.device)
 
 
 def _attends_by_flash(text_model: Any, device: torch.device) -> bool:

@@ -297,9 +297,14 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, data, tmp_path, monkeypa
     def uses(*assignments, args=on_gpu, **other):
         given = ["preset=angle-paper", "run.precision=bf16", "run.graphs=true"]
         chosen = load_settings(TrainSettings, settings=[*given, *assignments])
-        loaded = replace(setup.loaded, settings=chosen)
+        notes: list[str] = []
+        process = SimpleNamespace(say=notes.append)
+        loaded = replace(setup.loaded, settings=chosen, process=process)
         changed = replace(setup, args=SimpleNamespace(**args), loaded=loaded, **other)
-        return make_step_graphs(changed) is not None
+        graphs = make_step_graphs(changed)
+        is_ignored = chosen.run.graphs and graphs is None
+        assert notes == ["run.graphs has no effect on this run"] * is_ignored
+        return graphs is not None
 
     def changed(thing, **fields):
         return SimpleNamespace(**{**vars(thing), **fields})
