@@ -87,7 +87,7 @@ class Encoded(OutputResult):
         reader = "numpy.load" if self.out.suffix == ".npy" else "polars.read_parquet"
         return [("read the vectors in Python", f"{reader}({str(self.out)!r})")]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
         return {**super().to_dict(), "texts_per_s": round(self.texts_per_s, 2)}
 

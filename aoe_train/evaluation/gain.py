@@ -101,7 +101,7 @@ class Gain:
         """The level of the interval, unless it is 95 %."""
         return f"; {100 * self.level:.1f} %" if self.level > _LEVEL else ""
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object in JSON and run.json; metrics are not multiplied by 100."""
         values = {
             "verdict": self.word,

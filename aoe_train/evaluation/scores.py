@@ -65,7 +65,7 @@ class Score:
         """Whether the model was trained on some of the task's texts."""
         return self.overlap is not None and self.overlap.texts > 0
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
         values = self.result.to_dict() | {
             "overlap": self.overlap and asdict(self.overlap)

@@ -50,7 +50,7 @@ class OutputResult(CommandResult):
         """The path."""
         return [str(self.out)]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
         result: Any = self
         return {**asdict(result), "out": str(self.out)}

@@ -69,7 +69,7 @@ class IndexHit:
     key: Any
     key_column: str
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """An object of `aoe search --json`."""
         return {**as_json(vars(self)), "row": as_json(self.row)}
 
@@ -77,7 +77,7 @@ class IndexHit:
 class SearchHits(Printed, list[IndexHit]):
     """Search results, best first: a list that is displayed as a table."""
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object of `aoe search --json`."""
         return {"hits": [hit.to_dict() for hit in self]}
 
@@ -114,7 +114,7 @@ class BatchSearch:
     texts: int
     undated: int
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object of `aoe search --every --json`."""
         return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
 
@@ -197,7 +197,7 @@ class SearchIndex:
         columns = self.about.text
         return joined(_rows_at(self.rows.select(columns), places), columns)
 
-    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[object]:
+    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
         """What identifies all or some rows for people: keys, or row numbers in the input."""
         return _rows_at(self._ids.to_frame(), places).to_series().to_list()
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -113,7 +113,7 @@ class NearDuplicates(CommandResult):
             )
         return notes
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
         pairs = [as_json(row) for row in self.rows().iter_rows(named=True)]
         counts = {

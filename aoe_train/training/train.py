@@ -249,7 +249,7 @@ class RunRecord(BaseModel):
         """Whether a function of the user scored the model, not the dev data."""
         return "dev_metric" in self.origin
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object of run.json."""
         return self.model_dump(exclude_unset=True) | {
             "encoder": self.encoder.model_dump(mode="json")

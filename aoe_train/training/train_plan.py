@@ -67,7 +67,7 @@ class Plan(Printed):
         """Estimated memory in MiB for weights, gradients, optimiser, copies and activations."""
         return float(sum(self.record["memory_mb"].values()))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of `aoe train --dry-run --json`."""
         return dict(self.record)
 

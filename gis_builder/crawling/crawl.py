@@ -232,7 +232,7 @@ class RepoPlan:
         """Hours with one token."""
         return hours(self.points, self.requests)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of a repository."""
         return {
             "repository": self.row.name,
@@ -275,7 +275,7 @@ class Plan(Printed):
         """Whether the plan uses rates measured on another repository."""
         return self.strategy == "search"
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of the plan."""
         return {
             "strategy": self.strategy,

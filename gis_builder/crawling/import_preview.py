@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gis_builder.crawling.import_dump import passed_over
 from gis_builder.crawling.ticket_dump import TicketDump, find_trackers
@@ -58,7 +58,7 @@ class ImportPreview(Printed):
     tickets: tuple[Mapping[str, str], ...]
     messages: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of the preview."""
         return asdict(self)
 

@@ -62,7 +62,7 @@ class RepoStatus:
             return done / max(1, searches + tally.begun + tally.pending)
         return min(0.99, tally.begun / max(1, self.row.issue_count))
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of a repository."""
         tally = self.tally
         return {
@@ -111,7 +111,7 @@ class Status(Printed):
             return 0.0
         return self.usage.seconds * left / done if done else None
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of the status."""
         limit = self.rate_limit
         return {
@@ -266,7 +266,7 @@ class Crawled(CommandResult):
     status: Status
     is_import: bool = False
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object: counts and cost."""
         outcomes = Counter(row.outcome.value for row in self.repositories)
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import (
@@ -101,7 +101,7 @@ class Explanation(CommandResult):
         """The evidence and the verdict."""
         return [self.text]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object: all fields."""
         return {**vars(self), "targets": list(self.targets)}
 

@@ -207,7 +207,7 @@ class Detected(Printed):
         """A row for each issue: verdict, targets, confidence, reason, evidence."""
         return read_verdicts(self.out)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The counts as one object for scripts."""
         return {"out": str(self.out), **self.counts}
 

@@ -118,7 +118,7 @@ class Built(_DatasetResult):
         """GraphQL points per hundred positives."""
         return 100 * self.usage.points / self.positives
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
         cost = {"points": self.usage.points, "requests": self.usage.requests}
         return self._counts() | cost | self._effort()
@@ -182,7 +182,7 @@ class HoursRead(Printed):
     work: Path
     months: Months
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The counts by month as one object for scripts."""
         return {"work": str(self.work), "months": self.months}
 
@@ -216,7 +216,7 @@ class ArchiveBuilt(_DatasetResult):
         months: Months = self.statistics["months"]
         return months
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
         hours = sum(month["hours"] for month in self.months.values())
         return self._counts() | {"hours": hours} | self._effort()
@@ -241,7 +241,7 @@ class Rendered(Printed):
     out: Path
     counts: Mapping[str, int]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The counts as one object for scripts."""
         return {"out": str(self.out), **self.counts}
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from msgspec.json import Decoder
 
@@ -55,7 +56,7 @@ class Suggested(Printed):
     issue: str
     suggestions: tuple[Suggestion, ...]
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The object that `gis suggest --json` prints."""
         return asdict(self)
 

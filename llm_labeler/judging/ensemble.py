@@ -29,7 +29,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -217,7 +217,7 @@ class Judges:
             scores[CLASSES.index(votes[name])] += odds
         return Probabilities(*softmax(scores).tolist())
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The judges for JSON."""
         return asdict(self)
 

@@ -251,7 +251,7 @@ class ScoreReport(Printed):
                 )
         return remarks
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         return asdict(self)
 

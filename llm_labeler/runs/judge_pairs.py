@@ -136,7 +136,7 @@ class JudgedPairs(RunResult):
         read = ("read the contradicted labels", ["less", str(self.contradictions)])
         return [read] if self.contradicted else []
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The result for JSON."""
         return {
             "out": str(self.out),

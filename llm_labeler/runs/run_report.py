@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
@@ -57,7 +58,7 @@ class Yield:
     dropped: Counter[str] = field(default_factory=Counter)
     spent: Spending = field(default_factory=Spending)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The counts for JSON."""
         return {
             "answers": self.answers,
@@ -182,7 +183,7 @@ class Report(Printed):
     work: Path
     example: str
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         llms = {name: counts.to_dict() for name, counts in self.llms.items()}
         plain = {field.name: getattr(self, field.name) for field in fields(self)}

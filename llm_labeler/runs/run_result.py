@@ -317,7 +317,7 @@ class Labelled(RunResult):
         """Number of pairs with opposite meaning, in all splits."""
         return self._count("negative")
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The result for JSON."""
         return {
             "out": str(self.out),

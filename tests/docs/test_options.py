@@ -146,7 +146,9 @@ def test_defaults_in_words_are_those_of_the_code() -> None:
     import aoe_train
 
     assert f"Default: {BATCH_SIZE}; " in renewed(aoe_train.train, "batch_size").text
-    assert f"Default: {WEIGHTS['bm25']}." in renewed(aoe_train.search, "weight").text
+    assert (
+        f"; {WEIGHTS['bm25']} without one." in renewed(aoe_train.search, "weight").text
+    )
 
 
 def test_a_page_shows_a_new_default(monkeypatch: pytest.MonkeyPatch) -> None:
