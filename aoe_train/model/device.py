@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, pairwise
 from typing import Any, TypeVar, cast
 
 import torch
@@ -26,13 +27,13 @@ def find_device(name: str | torch.device | None) -> torch.device:
     if not name:
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator or torch.device("cpu")
-    # A torch that was built without a device raises an AssertionError.
+    # A torch that was built without a device raises an AssertionError or ImportError.
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()  # not on `meta`, which has no numbers
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise ConfigError(
-            f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
+            f"device {name} isn't available ({one_line(str(error), 100)}); use {find_device(None)}"
         ) from error
     return device
 
@@ -63,35 +64,31 @@ def _exclude(function: Function, *, recursive: bool) -> Function:
 @uncompiled
 def upload(values: Tensor | ndarray, device: torch.device) -> Tensor:
     """Copy `values` from the host to `device`."""
-    if isinstance(values, ndarray):
-        values = torch.from_numpy(values)
+    on_host = torch.as_tensor(values)
     if device.type != "cuda":
-        return values.to(device)
-    return values.pin_memory().to(device, non_blocking=True)
+        return on_host.to(device)
+    return on_host.pin_memory().to(device, non_blocking=True)
 
 
 def upload_batch(
     batch: Mapping[str, object], device: torch.device
 ) -> dict[str, object]:
     """Copy a batch to `device`; for a GPU, the data loader has pinned it."""
-    uploaded = dict(batch)
-    for name, value in batch.items():
-        if isinstance(value, Tensor):
-            uploaded[name] = value.to(device, non_blocking=True)
-    return uploaded
+    tensors = {
+        name: value.to(device, non_blocking=True)
+        for name, value in batch.items()
+        if isinstance(value, Tensor)
+    }
+    return {**batch, **tensors}
 
 
 def downloaded(
     batches: Iterable[tuple[ndarray, Tensor]],
 ) -> Iterator[tuple[ndarray, ndarray]]:
     """Copy vectors to the host; each batch is awaited only after the next one was started."""
-    pending: list[tuple[ndarray, Callable[[], ndarray]]] = []
-    for texts, vectors in batches:
-        pending.append((texts, _start_download(vectors)))
-        if len(pending) > 1:
-            earlier_texts, wait = pending.pop(0)
-            yield earlier_texts, wait()
-    for texts, wait in pending:
+    started = ((texts, _start_download(vectors)) for texts, vectors in batches)
+    end: Any = None  # the last batch has no next one
+    for (texts, wait), _ in pairwise(chain(started, [end])):
         yield texts, wait()
 
 

@@ -1,9 +1,4 @@
-"""Checkpoints of a run: one file `step-<n>.pt` each, complete or absent. The newest one suffices to resume.
-
-It has the trained weights, the best ones and the average so far, optimiser and schedule, each rank's random
-state, the log with the callbacks' states, losses that aren't logged yet, and the training time. The last one,
-of a run that has `ended`, has the weights to save, the log and the time.
-"""
+"""Checkpoints of a run: one file `step-<n>.pt` each, complete or absent. The newest one suffices to resume."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import torch
@@ -44,6 +39,27 @@ if TYPE_CHECKING:
     from aoe_train.training.fit import TrainingRun
 
 
+Weights = dict[str, Tensor]  # by name
+State = dict[str, Any]  # of an optimiser, a schedule, or the like
+
+
+class Checkpoint(TypedDict, total=False):
+    """The content of a checkpoint. The last one, of a run that has `ended`, lacks all after `ended`."""
+
+    weights: Weights  # the trained ones, or those to save if `ended`
+    best: Weights | None
+    average: Weights | None
+    history: str  # steps, log and the callbacks' states, in JSON
+    seconds: float  # of training
+    name: str
+    ended: bool
+    optimiser: object
+    schedule: State
+    scaler: State | None  # of fp16
+    random: list[State]  # of each rank
+    losses: list[dict[str, object]]  # that aren't logged yet
+
+
 def newest(work: Path) -> Path | None:
     """The newest checkpoint, if there is one."""
     return max(work.glob("step-*.pt"), key=step_of, default=None)
@@ -60,52 +76,58 @@ def save(run: TrainingRun) -> None:
     Raises Diverged instead of saving a model that has diverged.
     """
     run.check_divergence()
-    process = run.built.loaded.process
-    model = run.built.model
-    scaler = run.step.accelerator.scaler
-    path = process.work / f"step-{run.state.global_step}.pt"
+    work = run.built.loaded.process.work
+    path = work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
-        stateful: Any = [
-            each for each in run.handler.callbacks if isinstance(each, ExportableState)
-        ]
-        history = replace(run.state, stateful_callbacks=stateful)
-        weights = {
-            "weights": trained_weights(model),
-            "best": run.best,
-            "average": run.average.mean,
-        }
-        content: dict[str, Any] = {
-            name: each and gather_weights(each, main=is_main())
-            for name, each in weights.items()
-        }
-        content |= {
-            "history": json.dumps(asdict(history)),
-            "seconds": run.clock.seconds,
-            "name": run.name,
-            "ended": run.ended,
-        }
-        if not run.ended:
-            content |= {
-                "optimiser": optimiser_state(model, run.step.optimiser),
-                "schedule": run.step.schedule.state_dict(),
-                "scaler": scaler and scaler.state_dict(),  # of fp16
-                "random": gather_objects(_random_state(run.built.args.device)),
-                "losses": run.losses.pending(),
-            }
+        content = _content(run)
         if is_main():
             with whole_file(path) as file:
                 torch.save(content, file)
-            for older in process.work.glob("*step-*.pt*"):
+            for older in work.glob("*step-*.pt*"):
                 if older != path:
                     remove(older)
         wait_for_all()
-        run.sound = path
+    run.sound = path
+
+
+def _content(run: TrainingRun) -> Checkpoint:
+    """The content of a checkpoint, which is complete on rank 0; all processes must call it."""
+    model = run.built.model
+    callbacks = run.handler.callbacks
+    stateful: Any = [each for each in callbacks if isinstance(each, ExportableState)]
+    history = replace(run.state, stateful_callbacks=stateful)
+    content: Checkpoint = {
+        "weights": gather_weights(trained_weights(model), main=is_main()),
+        "best": _gathered(run.best),
+        "average": _gathered(run.average.mean),
+        "history": json.dumps(asdict(history)),
+        "seconds": run.clock.seconds,
+        "name": run.name,
+        "ended": run.ended,
+    }
+    if not run.ended:
+        scaler = run.step.accelerator.scaler
+        content |= {
+            "optimiser": optimiser_state(model, run.step.optimiser),
+            "schedule": run.step.schedule.state_dict(),
+            "scaler": scaler and scaler.state_dict(),
+            "random": gather_objects(_random_state(run.built.args.device)),
+            "losses": run.losses.pending(),
+        }
+    return content
+
+
+def _gathered(weights: Weights | None) -> Weights | None:
+    """The whole weights, if there are any."""
+    return weights and gather_weights(weights, main=is_main())
 
 
 def restore(run: TrainingRun, checkpoint: Path) -> None:
-    """Restore a run, except for its random state; all processes must call it."""
+    """Restore a run, except for its random state; all processes must call it.
+
+    Raises Diverged if the model has diverged.
+    """
     model = run.built.model
-    step = run.step
     content = read(checkpoint)
     restore_weights(model, content["weights"])
     run.clock.seconds += content["seconds"]
@@ -118,30 +140,38 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     )
     if run.ended:
         return
-    run.best = content["best"]
-    if run.best and is_sharded(model):
-        run.best = _placed_like(trained_weights(model), run.best)
-    run.average.mean = content["average"]
-    if run.average.mean:
-        run.average.mean = _placed_like(trained_weights(model), run.average.mean)
-    run.losses.restore(content["losses"], run.built.args.device)
+    _restore_loop(run, content)
     if not is_sharded(model):  # parts of a sharded model can't run before the whole
         run.check_divergence()
         run.sound = checkpoint
-    if step.accelerator.scaler is not None:
-        step.accelerator.scaler.load_state_dict(content["scaler"])
+
+
+def _restore_loop(run: TrainingRun, content: Checkpoint) -> None:
+    """Restore what only a run that goes on needs."""
+    model = run.built.model
+    step = run.step
+    args = run.built.args
+    trained = trained_weights(model)
+    run.average.mean = _placed_like(trained, content["average"])
+    run.best = content["best"]  # in host memory, unless they are sharded
+    if is_sharded(model):
+        run.best = _placed_like(trained, run.best)
+    run.losses.restore(content["losses"], args.device)
+    scaler = step.accelerator.scaler
+    if scaler:
+        scaler.load_state_dict(content["scaler"])
     step.schedule.load_state_dict(content["schedule"])
     load_optimiser(model, step.optimiser, content["optimiser"])
-    run.random_state = content["random"][run.built.args.process_index]
+    run.random_state = content["random"][args.process_index]
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Checkpoint:
     """The content of a checkpoint; raises DataError for other objects than tensors and numbers.
 
     A checkpoint can't run code.
     """
     try:
-        content: dict[str, Any] = torch.load(
+        return torch.load(  # type: ignore[no-any-return]
             path, map_location="cpu", weights_only=True, mmap=True
         )
     except Exception as error:  # torch raises various errors
@@ -150,21 +180,20 @@ def read(path: Path) -> dict[str, Any]:
             f"can't continue from this file ({reason}); start again with --fresh",
             path=path,
         ) from error
-    return content
 
 
 @torch.no_grad()
-def restore_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+def restore_weights(model: nn.Module, weights: Weights) -> None:
     """Copy `weights` into the model's trained weights."""
     for name, weight in trained_weights(model).items():
         weight.copy_(shard_like(weights[name], weight))
 
 
-def _placed_like(
-    trained: dict[str, Tensor], weights: dict[str, Tensor]
-) -> dict[str, Tensor]:
-    """`weights` on the devices of the `trained` ones, sharded as these are."""
-    return {name: shard_like(weight, trained[name]) for name, weight in weights.items()}
+def _placed_like(trained: Weights, weights: Weights | None) -> Weights | None:
+    """`weights`, if there are any, on the devices of the `trained` ones, sharded as these are."""
+    return weights and {
+        name: shard_like(weight, trained[name]) for name, weight in weights.items()
+    }
 
 
 def optimiser_state(model: nn.Module, optimiser: Any) -> object:
@@ -184,11 +213,13 @@ def load_optimiser(model: nn.Module, optimiser: Any, state: Any) -> None:
         optimiser.load_state_dict(state)
 
 
-def _random_state(device: torch.device) -> dict[str, Any]:
+def _random_state(device: torch.device) -> State:
     """This process's random states."""
-    algorithm, keys, *others = cast("tuple[Any, ...]", np.random.get_state())
+    numpy_state: Any = np.random.get_state()
+    algorithm, keys, *others = numpy_state
     states = {
         "python": random.getstate(),
+        # Without arrays, which `weights_only` refuses.
         "numpy": (algorithm, keys.tolist(), *others),
         "cpu": torch.random.get_rng_state(),
     }
@@ -197,7 +228,7 @@ def _random_state(device: torch.device) -> dict[str, Any]:
     return states
 
 
-def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
+def restore_random_state(states: State, device: torch.device) -> None:
     """Restore the result of `_random_state`."""
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -23,7 +23,7 @@ from gis_builder.store.decoding import (
     whole_text,
 )
 
-_GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
+_GHOST = "ghost"  # REST's author of texts by deleted accounts, Gitea's "Ghost"; GraphQL returns null
 _BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it
 Url = Annotated[str, Meta(max_length=2000)]
 
@@ -45,7 +45,7 @@ class _PullLinks(Node):
     """The links of a pull request. In 2012 every issue had them, but only pull requests had values."""
 
     url: Url | None = None
-    html_url: Url | None = ""
+    html_url: Url | None = ""  # not null: Gitea's pull requests can lack both links
 
 
 class IssueObject(Node):
@@ -63,7 +63,7 @@ class IssueObject(Node):
     closed_at: Time | None = None
     closed_by: Account | None = None
     labels: list[Label] | None = None
-    comments: Count | list[Any] | None = None  # only checked
+    comments: Count | list[object] | None = None  # only checked
     pull_request: _PullLinks | None = None
     repository_url: Url | None = None
 
@@ -157,7 +157,7 @@ def reference(text: str) -> IssueRef:
 
 def account_name(account: Account | None) -> str | None:
     """The login as in GraphQL; None for deleted accounts, so that two of them don't count as one person."""
-    if account is None or account.login == _GHOST:
+    if account is None or account.login.lower() == _GHOST:
         return None
     return account.login.removesuffix(_BOT)
 

@@ -139,6 +139,8 @@ def test_workers_from_python(bert, texts, tmp_path, monkeypatch):
             BERT | {'address': 'host:1'} | address='host:1': can't be set for texts in memory
             BERT | {'columns': {'text': 'body'}} | columns.*: can't be set for texts in memory
             BERT | {'device': 'nonsense'} | device nonsense isn't available
+            BERT | {'device': 'hpu'} | device hpu isn't available
+            BERT | {'device': 'meta'} | device meta isn't available
             LOADED | {'device': 'cpu'} | device='cpu': can't be set for a loaded Encoder
             LOADED | {'precision': 'int8'} | precision='int8': can't be set for a loaded Encoder
             """,

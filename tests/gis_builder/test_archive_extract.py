@@ -151,6 +151,7 @@ def test_malformed_lines_are_counted_by_reason(tmp_path):
         comment(4, 3, user=[1]),
         opened(6, issue(0)),
         opened(7, issue(2), repo="/"),
+        opened(7, issue(3, state="neither open nor closed")),
         event(8, "IssuesEvent", {"action": "opened"}),
         event(9, "PullRequestEvent", {}),
         b'{"type":"PushEvent"}',
@@ -162,6 +163,8 @@ def test_malformed_lines_are_counted_by_reason(tmp_path):
     assert counts["events"] == 22
     assert sum(counts["broken_lines"].values()) == len(broken)
     assert counts["broken_lines"]["truncated line"] == 2
+    # What is counted does not have the value.
+    assert counts["broken_lines"]["payload.issue.state: invalid enum value"] == 1
     assert any("nested" in reason for reason in counts["broken_lines"])
     assert any(
         reason.startswith("payload.comment.user") for reason in counts["broken_lines"]

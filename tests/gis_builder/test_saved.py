@@ -202,15 +202,16 @@ def test_closings_are_implied_without_events(tmp_path, work, capsys):
 
 def test_accounts_are_named_as_in_graphql(tmp_path, work):
     bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
+    gone = issue(ROCKET, 3, user={"login": "Ghost"})  # of Gitea
     reopened = issue(
         ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"}
     )
-    write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened])
+    write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened, gone])
     imported(tmp_path / "dump", work)
     people = stored(
         work, "SELECT author, is_bot, closed_by FROM issues ORDER BY number"
     )
-    assert people == [("fix", 1, None), ("ci", 1, None)]
+    assert people == [("fix", 1, None), ("ci", 1, None), (None, 0, None)]
 
 
 def test_a_folder_without_a_tracker(tmp_path, work):

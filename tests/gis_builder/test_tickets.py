@@ -231,6 +231,7 @@ def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     "first, date_format, times",
     [
         ("2024-01-31T22:00:00Z", "", "1/31/2024, 10:00:00\u202fp.\xa0m."),
+        ("created_at: unknown time", "", f"2024年1月30日 10:00 ({82 * 'x'}) or so"),
         *text_table("""
         2024-04-03T00:00:00Z |  | 03/04/2024 & 31/03/2024
         2024-03-04T13:05:00Z |  | 03/04/2024 1:05 PM & 03/31/2024
@@ -252,6 +253,7 @@ def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
         2024-01-30T15:05:00Z |  | 2024年1月30日 午後 3:05
         2024-01-31T10:00:00Z |  | 2024. 1. 31. 오전 10:00
         2024-01-31T00:00:00Z | %y-%d-%m | 24-31-01
+        2024-01-31T00:00:00Z |  | ３１/０１/２４
         """),
     ],
 )
