@@ -235,7 +235,7 @@ def distill(
             static,
             result,
             source=encoder.folder,
-            wide=full_dim,
+            full_dim=full_dim,
             texts=examples.texts,
             made_of=made_of,
             model=embedder.name,

@@ -1,4 +1,8 @@
-"""Distils a model into a static model, with unlabelled texts."""
+"""Distils a model into a static model, with unlabelled texts.
+
+The token vectors are fitted by ridge regression: the mean over a text's tokens should equal the model's vector
+of the text. They start from a prior, the model's vector of each token on its own, weighted by rarity.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +40,11 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
-_TEXTS_AT_ONCE = 1 << 12
-_MIN_TEXTS = 105
+_TEXTS_AT_ONCE = 1 << 12  # that are tokenised
 # One of 20 texts is held out, and at most 2000.
 _HELD_OUT = 20
 _MAX_HELD_OUT = 2000
+_MIN_TEXTS = 105  # 100 to fit, and 5 held out
 RIDGE = 0.03
 # The smoothing `a` of `rarity`.
 _SIF = 1e-3
@@ -116,27 +120,21 @@ def distil(
     token_texts = written_tokens(encoder.tokenizer, plain)
     with_text = [token for token, text in enumerate(token_texts) if text]
     written = [token_texts[token] for token in with_text]
-    targets, test_vectors, of_tokens = _unit_vectors(
-        embed, [fitted, test_texts, written]
-    )
-    axes = np.eye(targets.shape[1], dtype=np.float32)
-    if dim < len(axes):
-        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
+    targets, expected, of_tokens = _unit_vectors(embed, [fitted, test_texts, written])
 
-    longest = encoder.settings.max_length
-    if longest is not None:
-        longest = max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
-    shares = token_shares(plain, fitted, longest)
+    shares = token_shares(plain, fitted, _max_content(encoder))
     prior = np.zeros((len(token_texts), targets.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
     prior *= rarity(shares)[:, None].astype(np.float32)
-    table = fit(
-        shares, targets @ axes, prior @ axes, step=lambda: show(Progress("fit tokens"))
-    )
+    if dim < targets.shape[1]:
+        axes = principal_axes(torch.from_numpy(targets))[:, :dim].numpy()
+        targets = targets @ axes
+        prior = prior @ axes
+        expected = scaled_to_one(expected @ axes)
+    table = fit(shares, targets, prior, step=lambda: show(Progress("fit tokens")))
     show(Progress("fit tokens", ended=True))
 
-    static = Static(plain, table.astype(np.float32))
-    expected = scaled_to_one(test_vectors @ axes)
+    static = Static(plain, table)
     cosines = (static.encode(test_texts) * expected).sum(axis=1)
     result = Distilled(
         out,
@@ -156,19 +154,23 @@ def write(
     *,
     model: str,
     source: Path | None,
-    wide: int,
+    full_dim: int,
     texts: Iterable[str],
     made_of: object,
 ) -> None:
     """Write the folder; it is complete or absent."""
     name = result.out.name
-    axes = "" if result.dim == wide else f"on their {result.dim} principal axes "
+    axes = "" if result.dim == full_dim else f"on their {result.dim} principal axes "
     card = None if source is None else source / "README.md"
     head = exported_card_head(name, result.dim, tags=["static"], source=card)
     body = _CARD.format(**asdict(result), model=model, axes=axes)
     use = SENTENCE_TRANSFORMERS_USAGE.format(name=name, flag=', device="cpu"')
-    facts = asdict(result) | {"out": name, "model": model, "version": __version__}
-    facts["made_of"] = made_of
+    facts = asdict(result) | {
+        "out": name,
+        "model": model,
+        "version": __version__,
+        "made_of": made_of,
+    }
     with whole_folder(result.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
         write_digests(folder, digests(texts), source)
@@ -184,6 +186,14 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     test_texts = [texts[index] for index in sorted(chosen)]
     others = [text for index, text in enumerate(texts) if index not in chosen]
     return test_texts, others
+
+
+def _max_content(encoder: Encoder) -> int | None:
+    """The number of a text's tokens that the model reads, without special tokens; None: all."""
+    longest = encoder.settings.max_length
+    if longest is None:
+        return None
+    return max(longest - encoder.tokenizer.num_special_tokens_to_add(), 1)
 
 
 def _unit_vectors(

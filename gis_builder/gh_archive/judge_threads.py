@@ -1,6 +1,7 @@
 """The second map: the rows of a bucket to judged repositories.
 
-Rows become threads, and these verdicts, clusters, texts and mentions.
+Rows become threads (`threads_of`), and these verdicts, clusters, texts and mentions (`judge_bucket`), without
+what is excluded. `explain_archived` repeats this for one issue.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_text_lines
 
 _SAME_MOMENT = timedelta(minutes=1)
-_SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
+# If less than one in this many numbers is known, no list of all numbers is created.
+_SPARSE = 100
 WITH_DUPLICATES = "with_duplicates"
 WITHOUT_DUPLICATES = "without_duplicates"
 EXCLUDED = "excluded"
@@ -69,7 +71,7 @@ _BY_BOT = "bot_author"
 _EXCLUSION = re.compile(
     r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)"
 )
-_Kind = TypeVar("_Kind")
+_Packed = TypeVar("_Packed")
 _Row = Mapping[str, Any]
 
 
@@ -159,16 +161,16 @@ def _association(row: _Row, repo: str, members: Collection[str]) -> str:
 
 
 def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Thread:
-    comments.sort(key=attrgetter("created_at", "id"))
-    events.sort(key=attrgetter("created_at"))  # they were sorted by id
     closed_at = issue.closed_at
     if issue.state == "closed" and closed_at is not None:
         closings = [event.created_at for event in events if event.kind == "closed"]
         earliest = instant(closed_at) - _SAME_MOMENT
-        if not closings or instant(closings[-1]) < earliest:
+        if not closings or instant(max(closings)) < earliest:
             # The closing event was lost.
             lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
-            events = sorted([*events, lost], key=attrgetter("created_at"))
+            events.append(lost)
+    comments.sort(key=attrgetter("created_at", "id"))
+    events.sort(key=attrgetter("created_at"))  # they were sorted by id
     return Thread(with_closer(issue, events), tuple(comments), tuple(events))
 
 
@@ -193,7 +195,7 @@ def pack(value: object) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(value), 1)
 
 
-def unpack(path: Path, kind: type[_Kind]) -> _Kind:
+def unpack(path: Path, kind: type[_Packed]) -> _Packed:
     """Read the records of a file."""
     return msgspec.msgpack.decode(zlib.decompress(path.read_bytes()), type=kind)
 
@@ -283,13 +285,13 @@ class _Judge:
 
     def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
         """Judge the repositories of a table, one by one."""
-        closed = (pl.col("state") == "closed").sum()
+        is_closed = pl.col("state") == "closed"
         issues = table.filter(pl.col("kind") == ISSUE)
-        counts = issues.group_by("repo_id").agg(closed)
-        has_enough = pl.col("state") >= self._settings.limits.min_closed
-        for repo_id in counts.filter(~has_enough)["repo_id"]:
+        repos = issues.group_by("repo_id").agg(closed=is_closed.sum())
+        has_enough = pl.col("closed") >= self._settings.limits.min_closed
+        for repo_id in repos.filter(~has_enough)["repo_id"]:
             yield JudgedRepo(repo_id, TOO_FEW)
-        large = counts.filter(has_enough)
+        large = repos.filter(has_enough)
         kept = table.join(large, on="repo_id", how="semi", maintain_order="left")
         by_repo = groupby(kept.iter_rows(named=True), key=itemgetter("repo_id"))
         for _, rows in by_repo:
@@ -301,8 +303,9 @@ class _Judge:
         counts: Counter[tuple[str, str]] = Counter()
         duplicates = []
         rules = repo.rules(self._settings.detect)
-        for full_thread in repo.threads.values():
-            thread = self._excluded.without_comments(full_thread)
+        threads = map(self._excluded.without_comments, repo.threads.values())
+        repo.threads = {thread.issue.number: thread for thread in threads}
+        for thread in repo.threads.values():
             verdict = decide(thread, repo.kind_of, rules)
             counts[str(verdict.outcome), verdict.reason] += 1
             if verdict.outcome is VerdictOutcome.DUPLICATE:
@@ -339,9 +342,7 @@ class _Judge:
         size = negative_sample_size(duplicates, settings.pool)
         numbers = set(islice(sample_order(repo, settings.seed), size))
         for cluster in clusters:
-            numbers.update(
-                ref.number for ref in cluster.members if ref.repo == repo.name
-            )
+            numbers |= {ref.number for ref in cluster.members if ref.repo == repo.name}
         accepted = []
         rejected = {}
         for number in sorted(numbers.intersection(repo.threads)):
@@ -359,7 +360,7 @@ class _Judge:
 
 
 def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
-    """Shuffle the numbers of the issues; if most numbers are known, in the same order as a crawl."""
+    """Shuffle the numbers of the issues; unless they are sparse, in the same order as a crawl."""
 
     def draw(number: int) -> int:
         return keyed_hash(seed, "pool", repo.name, number)

@@ -1,4 +1,8 @@
-"""The candidates of a run, and the dataset that is made of them: its rows, card and files."""
+"""The candidates of a run, and the dataset that is made of them.
+
+`DatasetRows` collects the candidates text by text and chooses which of them become rows. `DatasetSplits` divides
+the rows by configuration and split. `write` writes them with a card.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,23 +54,14 @@ _CANDIDATES: dict[str, Any] = {
     "polarity": pl.String,
     "key": pl.UInt64,  # sort key of the rows of a split; null: not a row
 }
-# The sort key and the id of a triplet, and the indices of its candidates.
-_TRIPLETS = {
-    "key": pl.UInt64,
-    "id": pl.UInt32,
-    "positive": pl.UInt32,
-    "negative": pl.UInt32,
-}
-
-
 # The rows of a split are sorted by hash, which mixes labels and texts.
 _ORDER = ("split", "key", "id")
-
-CARD_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
-    Path(__file__).with_name("card_texts.toml").read_text(encoding="utf-8")
-)
 SHARD_ROWS = 250_000
 
+CARD_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("card_texts.toml").read_text("utf-8")
+)
+# The type and the meaning of labels in the card, by whether they are graded.
 _LABELS = {
     True: ("float32", "from 0 to 1; 1: the same meaning"),
     False: ("int64", "1: the same meaning, 0: the opposite"),
@@ -82,21 +76,27 @@ class _Row(NamedTuple):
     polarity: Polarity
 
 
-@dataclass
+class _Triplet(NamedTuple):
+    """A triplet; its positive and its negative are indices of candidates."""
+
+    key: int  # triplets are sorted by it, then by `id`
+    id: int  # index of the candidate that has only this triplet
+    positive: int
+    negative: int
+
+
 class DatasetRows:
-    """The candidates of a run."""
+    """The candidates of a run; with `only_triplets`, a text needs a positive and a negative."""
 
-    aggregation: str
-    seed: int
-    triplets: bool
-    texts: list[Text] = field(default_factory=list)
-    candidates: int = 0
-    rows: int = 0
-    # Pairs that are not rows, by reason.
-    dropped: Counter[str] = field(default_factory=Counter)
-    triplet_rows: list[tuple[int, ...]] = field(default_factory=list)  # see _TRIPLETS
-
-    def __post_init__(self) -> None:
+    def __init__(self, aggregation: str, seed: int, *, only_triplets: bool) -> None:
+        self.aggregation = aggregation
+        self.only_triplets = only_triplets
+        self.texts: list[Text] = []
+        self.candidate_count = 0
+        self.row_count = 0
+        self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
+        self.triplets: list[_Triplet] = []
+        self._seed = seed
         self._pending: list[dict[str, Any]] = []
         self._tables = [pl.DataFrame(schema=_CANDIDATES)]
 
@@ -125,30 +125,29 @@ class DatasetRows:
                 }
             )
         self.texts.append(text)
-        self.candidates += len(pairs)
-        self.rows += len(rows)
+        self.candidate_count += len(pairs)
+        self.row_count += len(rows)
         if len(self._pending) >= _BATCH:
             self._flush()
 
     def table(self) -> pl.DataFrame:
         """All candidates with their texts, in the order in which they were added."""
         self._flush()
-        self._tables = [pl.concat(self._tables)]
-        texts = [(text.text_id, text.text) for text in self.texts]
+        candidates = pl.concat(self._tables)
+        self._tables = [candidates]
+        ids_and_texts = [(text.text_id, text.text) for text in self.texts]
         schema = {"text_id": pl.String, "text1": pl.String}
-        by_index = pl.DataFrame(texts, schema=schema, orient="row")
-        (table,) = self._tables
-        return table.hstack(by_index[table["text"]])
+        texts = pl.DataFrame(ids_and_texts, schema=schema, orient="row")
+        return candidates.hstack(texts[candidates["text"]])
 
     def sentences(self, texts: Sequence[Text]) -> tuple[pl.Series, Indices]:
         """All texts, then the candidates that the aggregation kept; and the index of the text of each."""
         sources = pl.Series([text.text for text in texts], dtype=pl.String)
         kept = self.table().filter(pl.col("reason").is_null())
         positions = {text.text_id: index for index, text in enumerate(texts)}
-        of_texts = [positions[text.text_id] for text in self.texts]
-        of_kept = np.array(of_texts, np.int64)[kept["text"].to_numpy()]
+        own = np.array([positions[text.text_id] for text in self.texts], np.int64)
         sentences = pl.concat([sources, kept["candidate"].alias("")])
-        return sentences, np.concatenate([np.arange(len(texts)), of_kept])
+        return sentences, np.concatenate([np.arange(len(texts)), own[kept["text"]]])
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
@@ -163,27 +162,22 @@ class DatasetRows:
             "reason",
             "change",
         )
-        if not self.triplets:
+        if not self.only_triplets:
             written = written.drop("change")
         write_parquet(path, written, private=True)
 
     def _sorted_rows(self, text: Text, pairs: Sequence[LabelledPair]) -> list[_Row]:
         """The pairs that become rows, sorted by key."""
-        seen = set()
         rows = []
         for number, pair in enumerate(pairs):
-            sentence = pair.candidate.candidate
-            reason = pair.reason
-            if reason is None and sentence in seen:
-                reason = "repeated_pair"
-            if reason is not None:
-                self.dropped[reason] += 1
+            if pair.reason is not None:
+                self.dropped[pair.reason] += 1
                 continue
-            seen.add(sentence)
-            key = keyed_hash(self.seed, "row", text.text_id, sentence)
+            sentence = pair.candidate.candidate
+            key = keyed_hash(self._seed, "row", text.text_id, sentence)
             rows.append(_Row(key, number, pair.polarity))
         polarities = {row.polarity for row in rows}
-        if self.triplets and len(polarities) == 1:
+        if self.only_triplets and len(polarities) == 1:
             missing = "no_negative" if "positive" in polarities else "no_positive"
             self.dropped[missing] += len(rows)
             return []
@@ -195,13 +189,16 @@ class DatasetRows:
         negatives = [row for row in rows if row.polarity == "negative"]
         if not positives or not negatives:
             return
-        first = self.candidates  # index of this text's first candidate
+        first = self.candidate_count  # index of this text's first candidate
         frequent = positives if len(positives) >= len(negatives) else negatives
         for turn, row in enumerate(frequent):
-            positive = positives[turn % len(positives)]
-            negative = negatives[turn % len(negatives)]
-            numbers = (row.number, positive.number, negative.number)
-            self.triplet_rows.append((row.key, *(first + each for each in numbers)))
+            triplet = _Triplet(
+                key=row.key,
+                id=first + row.number,
+                positive=first + positives[turn % len(positives)].number,
+                negative=first + negatives[turn % len(negatives)].number,
+            )
+            self.triplets.append(triplet)
 
     def _flush(self) -> None:
         self._tables.append(pl.DataFrame(self._pending, schema=_CANDIDATES))
@@ -222,7 +219,8 @@ class DatasetSplits:
         self._rows = candidates.filter(pl.col("key").is_not_null()).sort(_ORDER)
         self.graded = graded or not self._rows["label"].is_in([0.0, 1.0]).all()
 
-        triplets = pl.DataFrame(rows.triplet_rows, schema=_TRIPLETS, orient="row")
+        schema = dict.fromkeys(_Triplet._fields, pl.UInt32()) | {"key": pl.UInt64()}
+        triplets = pl.DataFrame(rows.triplets, schema=schema, orient="row")
         split_of_triplet = candidates["split"].gather(triplets["id"])
         triplets = triplets.with_columns(split=split_of_triplet).sort(_ORDER)
         # The candidates of each triplet.
@@ -230,7 +228,7 @@ class DatasetSplits:
         self._negatives = candidates[triplets["negative"]]
 
         configs = {}
-        if not rows.triplets:
+        if not rows.only_triplets:
             configs["default"] = self._default_config()
             configs["positive"] = self._positive_config()
         configs["triplet"] = self._triplet_config()
@@ -250,20 +248,20 @@ class DatasetSplits:
             },
             "llms": dict(sorted(by_llm.items())),
         }
-        if self._source.triplets:
+        if self._source.only_triplets:
             kinds = self._negatives["change"].fill_null("unknown")
-            changes = Counter(kinds.to_list())
+            changes = Counter(kinds)
             counts["negative_kinds"] = dict(sorted(changes.items()))
         return counts
 
     def _counts_of(self, split: int) -> dict[str, int]:
         rows = self._rows.filter(split=split)
-        by_polarity = Counter(rows["polarity"].to_list())
+        by_polarity = Counter(rows["polarity"])
         return {
             "texts": rows["text"].n_unique(),
             **{polarity: by_polarity[polarity] for polarity in POLARITIES},
             "total": rows.height,
-            "triplets": int((self._positives["split"] == split).sum()),
+            "triplets": self._positives.filter(split=split).height,
         }
 
     def _default_config(self) -> pl.DataFrame:
@@ -297,7 +295,7 @@ class DatasetSplits:
             negatives["candidate"].alias("negative"),
             "split",
         )
-        if not self._source.triplets:
+        if not self._source.only_triplets:
             return triplets
 
         def merged(column: str) -> pl.Expr:
@@ -342,7 +340,7 @@ def label_card(
     limits = [texts["limits"].format_map(texts), texts["further_limits"]]
     if rules:
         limits.append(texts["rules_limit"].format_map(texts))
-    limits += [f"* **Warning.** {warning}." for warning in counts.get("warnings", ())]
+    limits += [f"* **Warning.** {warning}." for warning in counts["warnings"]]
     sections = [
         ("", texts["rules" if by_rules else "llms"]),
         ("Counts", _counts(counts)),
@@ -377,7 +375,7 @@ def _counts(counts: Mapping[str, Any]) -> str:
         ]
 
     by_llm = [
-        (_code(name), *(llm[p] for p in POLARITIES))
+        (_code(name), *(llm[polarity] for polarity in POLARITIES))
         for name, llm in counts["llms"].items()
     ]
     parts += [
@@ -425,20 +423,8 @@ def write(
     run: Mapping[str, object],
 ) -> dict[str, object]:
     """Write the dataset folder."""
-    if not rows.rows:
-        reasons = {**statistics.get("dropped", {}), **rows.dropped}
-        message = f"no pair is left to write ({format_counts(reasons)})"
-        if reasons.get("not_answered") and not statistics.get("proposals"):
-            message += (
-                ": no question was answered; run `label generate` again, with a higher --max-cost,"
-                " --max-tokens or --max-requests if a limit stopped it"
-            )
-        elif reasons.get("not_judged") and not statistics["judges"]["by_name"]:
-            message += ": judges have not answered; run `label generate` with the same --aggregation"
-        else:
-            warnings = statistics.get("warnings") or ["look at some with `label show`"]
-            message += f"; {'; '.join(warnings)}, and see the [filters] and [ensemble] settings"
-        raise DataError(message, path=out)
+    if not rows.row_count:
+        raise DataError(_why_no_rows(rows.dropped, statistics), path=out)
     split_rows = DatasetSplits(rows, split_of, graded=graded)
     dropped = dict(sorted(rows.dropped.items()))
     counts = {**split_rows.counts(), "dropped_pairs": dropped, **statistics}
@@ -453,3 +439,19 @@ def write(
                     folder.add(config, split, shard, number, len(shards))
         folder.finish(card=card, statistics=counts, run=run)
     return counts
+
+
+def _why_no_rows(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
+    reasons = {**statistics["dropped"], **dropped}
+    message = f"no pair is left to write ({format_counts(reasons)})"
+    if "not_answered" in reasons and not statistics["proposals"]:
+        return (
+            f"{message}: no question was answered; run `label generate` again, with a higher --max-cost,"
+            " --max-tokens or --max-requests if a limit stopped it"
+        )
+    if "not_judged" in reasons and not statistics["judges"]["by_name"]:
+        return f"{message}: judges have not answered; run `label generate` with the same --aggregation"
+    advice = statistics["warnings"] or ["look at some with `label show`"]
+    return (
+        f"{message}; {'; '.join(advice)}, and see the [filters] and [ensemble] settings"
+    )

@@ -32,19 +32,32 @@ _ANSWERS = rf"(?={_IN}(?:solution|response|answer|final|box))"
 # Unlike the tags of HTML and XML.
 _SPECIAL = re.compile(
     joined(r"""
-    <[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]
-    |<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))
-    |\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]
-    |\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>
+    <[|｜][^<>|｜\n]{1,60}[|｜]?>
+    |<[^<>|｜\s]{1,60}[|｜]>
+    |</?\w{1,30}:\w{1,30}>
+    |[◁⟨]/?\w{1,30}[▷⟩]
+    |<(?:unused|reserved|extra_id)\w{0,30}>
+    |<0x[\dA-F]{2}>
+    |<</?[A-Z_]{2,20}>>
+    |<[|｜](?=\s*(?:<[|｜]|\Z))
+    |\[unused\d{1,5}\]
+    |\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]
+    |\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]
+    |\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[
+    |</?s>
 """)
 )
 _HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
 _THOUGHT_END = re.compile(
     joined(rf"""
-    {_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}
+    {_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}
+    |{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}
     |<[|｜]\w{{1,20}}[|｜]?>\s?(?:answer|response|final)\b
-    |\[/THINK\w{{0,20}}\]|\[END_THINK\w{{0,20}}\]|\[BEGIN FINAL RESPONSE\]
-    |(?<=[.!?。)"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>
+    |\[/THINK\w{{0,20}}\]
+    |\[END_THINK\w{{0,20}}\]
+    |\[BEGIN FINAL RESPONSE\]
+    |(?<=[.!?。)"”\s])assistantfinal
+    |(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>
 """),
     re.IGNORECASE,
 )
@@ -75,13 +88,17 @@ _OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 # The announcement of the final answer, after reasoning.
 _FINAL = re.compile(
     joined(r"""
-    (?:^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer
-    |output|sentence|version
-    |list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b
-    |最终(?:答案|结果|句子|版本)[^\n:：]{0,20})
+    (?:
+    ^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?
+    (?:
+    final (?:answer|output|sentence|version|list|result|set)s?\b[^\n:：]{0,60}
+    |(?<=my )response\b
+    |最终(?:答案|结果|句子|版本)[^\n:：]{0,20}
+    )
     |(?<=[.!?] )(?:so|thus|therefore|hence),? the (?:\w+ ){0,2}
-    (?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes))(?:[:：]
-    |[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)
+    (?:sentence|opposite|antonym|synonym|paraphrase|negation) (?:is|would be|becomes)
+    )
+    (?:[:：]|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)
 """),
     re.IGNORECASE | re.MULTILINE,
 )
@@ -90,24 +107,33 @@ _ROLE = r"(?:human|user|instructions?|system|customer|用户|人类)"
 # A new turn at the start of a line; `_WITHIN`: after a sentence in the same line.
 _TURN = re.compile(
     joined(rf"""
-    (?:{_ROLE} ?[:：]|#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b|(?:user
-    |assistant|model|human)$
-    |you are a (?:highly smart|helpful)|(?:next |another |new )?(?:example|round|exercise|task|problem
-    |question|query|input)
-    (?: ?#?\d{{1,3}} ?[.:]?| ?[:：])?$|(?:example|exercise|round|question|q|query|task) ?#?(?:\d{{1,3}} ?[.:]
-    |[:：])
-    |(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )(?:do|try|move
-    |continue|give
-    |generate|write|rewrite)\b[^\n]{{0,60}}\b(?:another|next|same|more|following|again)\b
-    |(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{{0,30}}[:：])
+    (?:
+    {_ROLE} ?[:：]
+    |#{{2,6}} ?(?:{_ROLE}|input|output|assistant|response|task|example)\b
+    |(?:user|assistant|model|human)$
+    |you are a (?:highly smart|helpful)
+    |(?:next |another |new )?(?:example|round|exercise|task|problem|question|query|input)
+    (?: ?#?\d{{1,3}} ?[.:]?| ?[:：])?$
+    |(?:example|exercise|round|question|q|query|task) ?#?(?:\d{{1,3}} ?[.:]|[:：])
+    |(?:now|next|ok|okay|great)?,? ?(?:let['’]?s |let us |can you |please |could you |now )
+    (?:do|try|move|continue|give|generate|write|rewrite)\b
+    [^\n]{{0,60}}\b(?:another|next|same|more|following|again)\b
+    |(?:next|another|new) (?:input|sentence|example|one)\b[^\n]{{0,30}}[:：]
+    )
 """),
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
     joined(r"""
-    (?<=[.!?。"”'’)\]])\s*(?=###? ?\w+|(?:New |Next )?Input(?: sentence| text)? ?:|(?:USER|User|HUMAN
-    |Human|ASSISTANT
-    |Assistant|Question|Q) ?:|Sentence ?:|用户[:：]|输入句子?[:：]|句子[:：]|You are a highly smart)
+    (?<=[.!?。"”'’)\]])\s*
+    (?=
+    ###? ?\w+
+    |(?:New |Next )?Input(?: sentence| text)? ?:
+    |(?:USER|User|HUMAN|Human|ASSISTANT|Assistant|Question|Q) ?:
+    |Sentence ?:
+    |用户[:：]|输入句子?[:：]|句子[:：]
+    |You are a highly smart
+    )
     |(?<=[.!?。"”])(?:assistant|user|model)[ \t]*(?=\n|$)
 """)
 )
@@ -131,8 +157,14 @@ _CHAT = re.compile(
     joined(rf"""
     (?P<prompt>\[INST\]|{_of_role("(?:user|human|system|developer|observation)")})
     |(?P<answer>\[/INST\]|{_of_role("(?:assistant|model|chatbot|bot)")})
-    |(?P<end></s>|<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>|<\w{{1,30}}[|｜]>
-    |<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{{0,40}}\])
+    |(?P<end>
+    </s>
+    |<[|｜](?=[^<>\n]{{0,60}}(?:/|end|return|stop|call)|eo)[^<>\n]{{1,60}}>
+    |<\w{{1,30}}[|｜]>
+    |<(?:end_of_turn|eos|eop)>
+    |\[\|endofturn\|\]
+    |\[(?:END|EO)[A-Z_ ]{{0,40}}\]
+    )
 """),
     re.IGNORECASE,
 )
@@ -165,13 +197,13 @@ def split_thought(
     return thought, rest
 
 
-def without_tokens(text: str) -> str:
-    """A text without special tokens."""
-    return _THOUGHT.sub("", _THOUGHT_END.sub("", _SPECIAL.sub("", text)))
+def _without_tokens(text: str) -> str:
+    """A text without special tokens; those of reasoning go first, with the words that belong to them."""
+    return _SPECIAL.sub("", _THOUGHT.sub("", _THOUGHT_END.sub("", text)))
 
 
 def _has_text(text: str) -> bool:
-    return has_words(without_tokens(text))
+    return has_words(_without_tokens(text))
 
 
 def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
@@ -188,13 +220,13 @@ def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
     return pair.end()
 
 
-def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
+def _split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     """Split into prompt, answer and rest at the special tokens of a chat template."""
     if source.lacks(_SPECIAL):
         text = _SPECIAL.sub(
             lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text
         )
-    marks = [*_CHAT.finditer(text)]
+    marks = list(_CHAT.finditer(text))
     if not marks:
         return "", text, ""
     kinds = ["answer", *(match.lastgroup for match in marks)]
@@ -208,9 +240,9 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     if len(spans) > 1 and spans[0].start == 0 and source.begins(ECHO, text.lstrip()):
         del spans[0]
 
-    answer = _Span("answer", len(text), len(text))
-    for kind in ("end", "answer"):  # the latter is preferred
-        answer = next((span for span in spans if span.kind == kind), answer)
+    nothing = _Span(None, len(text), len(text))
+    first = {span.kind: span for span in reversed(spans)}
+    answer = first.get("answer") or first.get("end") or nothing
     parts = (text[: answer.start], text[answer.start : answer.end], text[answer.end :])
     before, inner, after = (_CHAT.sub(" ", part) for part in parts)
     return before, inner, after
@@ -219,11 +251,11 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
 def split_turns(raw: str, source: SourceText) -> tuple[Items, str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
     thought, rest = _split_reasoning(raw, source)
-    prompt, answer, tail = split_at_tokens(rest, source)
+    prompt, answer, tail = _split_at_tokens(rest, source)
     question, answer = _split_question(answer, source)
     end = _turn_end(answer, source)
     before = [
-        Item(tidy(without_tokens(thought)), "thinking"),
+        Item(tidy(_without_tokens(thought)), "thinking"),
         Item(tidy(prompt + question), "echo"),
     ]
     before = [item for item in before if has_words(item.text)]
@@ -238,12 +270,11 @@ def _split_reasoning(raw: str, source: SourceText) -> tuple[str, str]:
         return source.lacks("<") and any(_is_sentence(line, source) for line in lines)
 
     thought, rest = split_thought(raw, is_answer)
-    if not source.lacks(_FINAL):
+    finals = [match for match in _FINAL.finditer(rest) if match.start()]
+    if not finals or not source.lacks(_FINAL):
         return thought, rest
-    *_, final = (None, *_FINAL.finditer(rest))
-    if final is None or not final.start():
-        return thought, rest
-    return thought + rest[: final.start()], rest[final.end() :]
+    last = finals[-1]
+    return thought + rest[: last.start()], rest[last.end() :]
 
 
 def _split_question(answer: str, source: SourceText) -> tuple[str, str]:
@@ -273,15 +304,21 @@ def _turn_end(text: str, source: SourceText) -> int:
             line.strip(), bare, lines[number + 1 : number + 4], source
         ):
             return offset
-        match = _WITHIN.search(line)
-        if match is not None and match.start() and source.lacks(_WITHIN):
-            has_sentence = has_sentence or _is_sentence(line[: match.start()], source)
-            question = line[match.end() : match.end() + 400]
-            if has_sentence and not _is_about_source(question, source):
-                return offset + match.start()
+        start = _other_question(line, source)
+        if start is not None and (has_sentence or _is_sentence(line[:start], source)):
+            return offset + start
         has_sentence = has_sentence or _is_sentence(line, source)
         offset += len(line) + 1
     return len(text)
+
+
+def _other_question(line: str, source: SourceText) -> int | None:
+    """Index of the first question within a line that is about another text."""
+    for match in _WITHIN.finditer(line):
+        question = line[match.end() : match.end() + 400]
+        if not _is_about_source(question, source):
+            return match.start() if source.lacks(_WITHIN) else None
+    return None
 
 
 def _is_sentence(line: str, source: SourceText) -> bool:
@@ -312,7 +349,7 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     if _SENTENCE.match(bare) is None:
         return True
     question = bare[match.end() :]
-    after = next(filter(None, (line.strip(_RULES) for line in below)), "")
+    after = next(filter(None, (each.strip(_RULES) for each in below)), "")
     is_answered = (
         after.endswith(COLONS)
         or HEAD.match(after) is not None

@@ -55,7 +55,7 @@ def assemble(
         "texts": len(screened.by_id),
         "answers": yields.answers,
         "proposals": sum(counts.proposals for counts in yields.by_llm.values()),
-        "candidates": rows.candidates,
+        "candidates": rows.candidate_count,
         "dropped": dropped,
         "warnings": [*warnings],
     }
@@ -90,9 +90,10 @@ def _label(
     """The labelled candidates, the counts of each LLM, and the number of unanswered questions to judges."""
     settings = screened.record.settings
     total = len(screened.by_id)
-    has_triplets = settings.labelling.makes_triplets
     rows = DatasetRows(
-        settings.ensemble.aggregation, settings.seed, triplets=has_triplets
+        settings.ensemble.aggregation,
+        settings.seed,
+        only_triplets=settings.labelling.makes_triplets,
     )
     yields = Yields(settings)
     unjudged = 0

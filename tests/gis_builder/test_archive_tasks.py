@@ -13,11 +13,14 @@ from gis_builder.crawling.github.fetch import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
+    judge_bucket,
     read_exclusions,
+    read_judged,
     sample_order,
     threads_of,
 )
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
+from gis_builder.settings import ArchiveSettings
 from gis_builder.store.issue_records import Comment, Event, IssueRef, Kind
 from tests.gis_builder.archive_world import build, command, files
 from tests.gis_builder.failing_task import attempted, count_threads
@@ -164,8 +167,8 @@ def shown(number, minute, association="NONE", **more):
     )
 
 
-def said(number, minute, author, association):
-    own = Comment(minute, author, "NONE", at(minute), f"by {author}")
+def said(number, minute, author, association, body="hm"):
+    own = Comment(minute, author, "NONE", at(minute), body)
     return r.row_of(
         place(minute), r.COMMENT, own, number=number, association=association
     )
@@ -261,3 +264,26 @@ def test_a_forged_number_does_not_exhaust_memory():
     tracemalloc.stop()
     assert peak < 1 << 20
     assert list(sample_order(forged, 42)) != list(sample_order(forged, 43))
+
+
+def test_comments_of_excluded_people_are_no_mentions(tmp_path):
+    body = "The wind blows over the old hill and takes the roof away."
+    about = {"state": "closed", "closed_at": at(8), "title": "A roof", "body": body}
+    rows = [
+        named(0, "acme/rocket"),
+        *(shown(number, 9, **about) for number in (1, 2, 3)),
+        said(2, 7, "mia", "MEMBER", "Duplicate of #1"),
+        said(3, 6, "Eve", "NONE", "See #1"),
+    ]
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(r.serialise(r.table_of(rows), []))
+    settings = ArchiveSettings.model_validate({"limits": {"min_closed": 1}})
+    links = []
+    for excluded in ([], ["@eve"]):
+        (packed,) = judge_bucket([path], settings.model_dump_json(), excluded, None)
+        out = tmp_path / "judged"
+        out.write_bytes(packed)
+        (judged,) = read_judged(out)
+        assert judged.verdicts[0][0] == "duplicate"
+        links.append([(first.number, second.number) for first, second in judged.links])
+    assert links == [[(2, 1), (3, 1)], [(2, 1)]]

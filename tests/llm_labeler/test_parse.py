@@ -148,6 +148,7 @@ def test_chinese_formats(raw):
         echo kept | <s>[INST] Write. [/INST] {ONE}</s>
         echo kept | <|user|>\nWrite.<|assistant|>\n{ONE}
         thinking kept | <|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}
+        kept | {ONE}<|end|><|start|>assistant<|channel|>analysis<|message|>
         kept runaway | 1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.
         kept runaway | 1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>
         echo kept | | Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |
