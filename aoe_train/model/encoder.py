@@ -86,6 +86,7 @@ class Encoder:
         model: The network.
         tokenizer: Adds special tokens to each text, but no prompts.
         settings: Resolved settings; no value is "auto".
+        folder: The folder that it was loaded from, if any.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class Encoder:
         )
         encoder.folder = folder
         pooling = encoder.settings.pooling
-        if inference_only and not stored and pooling != "avg":
+        if inference_only and settings.pooling == "auto" and pooling != "avg":
             note_once(
                 "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
                 " save Encoder.load(folder, pooling='avg')",
@@ -227,7 +228,7 @@ class Encoder:
             isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone)
         )
         if dense is None:
-            dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
+            dense = new_dense_layers(settings.dense, backbone.config.hidden_size)
         model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)
         model.to(next(backbone.parameters()).device)
         checked_dim(settings.dim, model.dim)
@@ -260,7 +261,7 @@ class Encoder:
     @property
     def prompts(self) -> dict[str, str]:
         """Values of `prompt_name`: the model's own prompts, and `query` and `document`."""
-        return dict(self.settings.named_prompts.known)
+        return self.settings.named_prompts.known
 
     def encode(
         self,
@@ -411,13 +412,12 @@ class Encoder:
         store = self.tokens(texts, self.settings.named_prompts.chosen(prompt=prompt))
         for indices in batches(store.lengths, batch_tokens):
             batch = store.batch(indices)
-            ids = torch.from_numpy(indices.copy())
             text_batch = TextBatch(
                 upload(batch["input_ids"], self.device),
                 batch["lengths"],
                 batch.get("prompt_lengths"),
-                texts=ids,
-                rows=ids[:, None],
+                texts=torch.from_numpy(indices.copy()),
+                rows=torch.arange(len(indices))[:, None],
             )
             yield indices, text_batch
 

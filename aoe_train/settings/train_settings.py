@@ -42,12 +42,7 @@ from aoe_train.settings.run_settings import (
 )
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
-from pairkit.base.settings import (
-    PathText,
-    Settings,
-    argument,
-    setting,
-)
+from pairkit.base.settings import PathText, Settings, argument, setting
 from pairkit.dataset.labels import LabelRange, LabelValues
 
 PLACE = "{text}"
@@ -77,7 +72,7 @@ def read_prompt(words: str) -> Prompt:
         words.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(
-            f"prompt {words!r}: has a lone surrogate; expected valid Unicode"
+            f"prompt {one_line(words, 80)!r}: has a lone surrogate; expected valid Unicode"
         ) from error
     before, _, after = words.partition(PLACE)
     return Prompt(before, after)
@@ -85,8 +80,7 @@ def read_prompt(words: str) -> Prompt:
 
 def written_out(words: str, text: str) -> str:
     """The text with its prompt, for models that we don't tokenise for."""
-    before, after = read_prompt(words)
-    return f"{before}{text}{after}"
+    return text.join(read_prompt(words))
 
 
 class NamedPrompts:
@@ -121,9 +115,9 @@ class NamedPrompts:
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
         """The words to use: `prompt` itself, the prompt with this name, or else the default."""
-        if prompt is not None and name is not None:
-            raise ConfigError("--prompt and --prompt-name: give only one of them")
         if prompt is not None:
+            if name is not None:
+                raise ConfigError("--prompt and --prompt-name: give only one of them")
             read_prompt(prompt)
             return prompt
         if name is None:
@@ -138,15 +132,15 @@ class NamedPrompts:
     @property
     def document(self) -> str:
         """The words for searched texts."""
-        prompts = (self.known.get(name) for name in DOCUMENTS)
+        prompts = map(self.known.get, DOCUMENTS)
         return next(filter(None, prompts), "")
 
     @property
     def around_all(self) -> str | None:
         """The only prompt, if it is the default and has words after the text; a tokenizer can then add it."""
-        if self.default is None or self.prompts.keys() != {self.default}:
+        if [*self.prompts] != [self.default]:
             return None
-        words = self.prompts[self.default]
+        (words,) = self.prompts.values()
         return words if read_prompt(words).after else None
 
     @property
@@ -233,8 +227,9 @@ class EncoderSettings(Settings):
     @field_validator("pooling", mode="before")
     @classmethod
     def _other_names(cls, value: object) -> object:
-        name = value.replace("_", "-") if isinstance(value, str) else value
-        return _POOLINGS.get(str(name), name)
+        if isinstance(value, str):
+            value = value.replace("_", "-")
+        return _POOLINGS.get(str(value), value)
 
     @model_validator(mode="after")
     def _check_prompts(self) -> EncoderSettings:
@@ -397,10 +392,8 @@ class TrainSettings(Settings):
     def _put_preset_beneath(cls, tree: object) -> object:
         if not isinstance(tree, dict):
             return tree
-        preset = PRESETS.get(
-            str(tree.get("preset", cls.model_fields["preset"].default))
-        )
-        return tree if preset is None else merged(preset, tree)
+        # Another name than a preset's is refused later.
+        return merged(PRESETS.get(str(tree.get("preset", AUTO)), {}), tree)
 
     @model_validator(mode="after")
     def _each_dataset(self) -> TrainSettings:
@@ -422,10 +415,15 @@ class TrainSettings(Settings):
             return self
         section = self.section(dataset).model_dump(exclude_unset=True)
         run = self.model_dump(exclude_unset=True, exclude={"datasets"})
-        # Replaces the run's preset, including its weights.
         if preset := section.get("preset"):
             run["preset"] = preset
-            run.setdefault("objective", {}).pop("weights", None)
+            # Replaces all of the run's preset, and the run's weights.
+            replaced = PRESETS[self.preset].get("objective", {})
+            run["objective"] = {
+                name: value
+                for name, value in run.get("objective", {}).items()
+                if name != "weights" and value != replaced.get(name)
+            }
         if section.get("prompts") is not None:
             run["prompts"] = section["prompts"]
         data = {

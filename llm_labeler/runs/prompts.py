@@ -24,7 +24,7 @@ from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import label_scale
 
 PAPER_NAME = "paper"
-_HARDENED_NAME = "hardened"
+_BUILT_IN_NAMES = (PAPER_NAME, "hardened")
 # Changing a template changes the keys of stored answers.
 _BUILT_IN = Path(__file__).with_name("templates")
 
@@ -61,14 +61,18 @@ class Template:
     def opening(self, polarity: Polarity) -> tuple[Message, ...]:
         """The messages before the question: system message and examples."""
         turns = [Message("system", self.system)] if self.system else []
-        for example, sentences in self.examples.get(polarity, ()):
-            answer = "\n".join(
-                f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1)
-            )
-            if self.name == _HARDENED_NAME:
+        # The answers have the form that the prompt requests.
+        as_json = '"sentences"' in self.system + self.user[polarity]
+        for text, sentences in self.examples.get(polarity, ()):
+            if as_json:
                 answer = json.dumps({"sentences": sentences}, ensure_ascii=False)
-            turns.append(self.question(example, len(sentences), polarity))
-            turns.append(Message("assistant", answer))
+            else:
+                answer = "\n".join(
+                    f"{number}. {sentence}"
+                    for number, sentence in enumerate(sentences, 1)
+                )
+            question = self.question(text, len(sentences), polarity)
+            turns += [question, Message("assistant", answer)]
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
@@ -96,7 +100,7 @@ class Template:
     def examples_summary(self) -> str:
         """Number of example texts and their hash, for run.json."""
         examples = [*chain(*self.examples.values())]
-        number = len({text for text, _ in examples})
+        number = len(dict(examples))
         return f"of {number} texts, digest {content_hash(*_hashed_texts(examples))}"
 
 
@@ -112,9 +116,8 @@ def load_template(settings: PromptSettings, task: str) -> Template:
     if name == task and prompt:
         questions = {polarity: prompt[polarity] for polarity in POLARITIES}
         template = Template(name, questions, prompt["system"])
-    elif name in (PAPER_NAME, _HARDENED_NAME):
-        built_in = _from_file(_BUILT_IN / f"{name}.toml", POLARITIES)
-        template = replace(built_in, name=name)
+    elif name in _BUILT_IN_NAMES:
+        template = _from_file(_BUILT_IN / f"{name}.toml", POLARITIES)
     else:
         template = _from_file(Path(name), settings.polarities)
     changes = "; ".join(_CHANGE_WORDS[kind] for kind in settings.changes)
@@ -123,7 +126,7 @@ def load_template(settings: PromptSettings, task: str) -> Template:
         for polarity, question in template.user.items()
     }
     examples = _read_examples(settings.examples, task) if settings.examples else {}
-    return replace(template, user=user, examples=examples)
+    return replace(template, name=name, user=user, examples=examples)
 
 
 def _read_examples(path: Path, task: str) -> Examples:
@@ -132,8 +135,10 @@ def _read_examples(path: Path, task: str) -> Examples:
     rows = read_pairs(path).rows
     half = label_scale(rows["label"]) / 2
     # A dict of sentences keeps their order, and each once.
-    by_polarity: dict[Polarity, dict[str, dict[str, None]]]
-    by_polarity = {"positive": {}, "negative": {}}
+    by_polarity: dict[Polarity, dict[str, dict[str, None]]] = {
+        "positive": {},
+        "negative": {},
+    }
     for row in rows.iter_rows(named=True):
         polarity: Polarity = "positive" if row["label"] > half else "negative"
         sentence = " ".join(row["text2"].split())
@@ -144,23 +149,24 @@ def _read_examples(path: Path, task: str) -> Examples:
     examples = {}
     for polarity, by_text in by_polarity.items():
         examples[polarity] = tuple((text, tuple(by_text[text])) for text in by_text)
-    _check_length(path, examples)
+    _check_number(path, examples)
     return examples
 
 
-def _check_length(path: Path, examples: Examples) -> None:
+def _check_number(path: Path, examples: Examples) -> None:
+    """Refuse no examples, and more than a question should have."""
     all_examples = [*chain(*examples.values())]
-    number = len({text for text, _ in all_examples})
+    number = len(dict(all_examples))
     characters = sum(map(len, _hashed_texts(all_examples)))
-    if number > _MAX_EXAMPLES or characters > _MAX_CHARACTERS:
+    if not 0 < number <= _MAX_EXAMPLES or characters > _MAX_CHARACTERS:
         raise ConfigError(
             f"{path}: {number:,} example texts with {characters:,} characters would be sent with the questions;"
-            f" give at most {_MAX_EXAMPLES} and {_MAX_CHARACTERS:,} in --examples"
+            f" give 1 to {_MAX_EXAMPLES} texts with at most {_MAX_CHARACTERS:,} in --examples"
         )
 
 
 def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
-    is_toml = path.suffix == ".toml"
+    is_toml = path.suffix.lower() == ".toml"
     try:
         content = path.read_text(encoding="utf-8-sig")
         table = tomllib.loads(content) if is_toml else {}
@@ -168,7 +174,7 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
         raise ConfigError(
             f"{path}: no such template; expected paper, hardened or a file"
         ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: can't be read as a template ({error})") from error
     if not is_toml:
         table = dict.fromkeys(polarities, content.strip())
@@ -193,9 +199,8 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
 
 
 def _check_placeholders(path: Path, template: str) -> None:
-    missing = {"text", "size"} - set(_PLACEHOLDER.findall(template))
-    if "{json_text}" in template:
-        missing.discard("text")
+    placeholders = _PLACEHOLDER.findall(template)
+    missing = {"text", "size"} - {name.removeprefix("json_") for name in placeholders}
     if missing:
         names = " and ".join(f"{{{name}}}" for name in sorted(missing))
         raise ConfigError(

@@ -1,9 +1,9 @@
-"""Write tables: Parquet, with equal bytes for equal rows, or the format that a file's ending names."""
+"""Tables in files: Parquet, with equal bytes for equal rows, or the format that a file's ending names."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,28 +44,24 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 
 
 def table_bytes(
-    path: Path,
-    rows: pl.DataFrame,
-    *,
-    raw: bool = False,
-    header: bool = True,
+    path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True
 ) -> bytes:
     """The content of a file of this name; `raw` CSV has no apostrophes, and parts don't name them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
         return parquet_bytes(rows)
     for name, dtype in rows.schema.items():
-        if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
+        if pl.Binary() in leaf_types(dtype):
             raise DataError(
                 f"column {one_line(name)} has bytes, which {ending[1:]} can't store; drop or decode it",
                 path=path,
             )
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
-    nested = [column for column in rows.iter_columns() if column.dtype.is_nested()]
-    flat = rows.with_columns(cs.duration().dt.to_string("iso"), *map(as_json, nested))
+    nested = map(as_json, rows.select(cs.nested()))
+    flat = rows.with_columns(cs.duration().dt.to_string("iso"), *nested)
     safe = flat if raw else escape_formulas(flat)
-    if header and not safe.equals(flat):
+    if header and rows.height and not safe.equals(flat):
         safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
     separator = "\t" if ending == ".tsv" else ","
     return safe.write_csv(separator=separator, include_header=header).encode()
@@ -75,7 +71,7 @@ def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -
     """Write a new table frame by frame."""
     check_new(path)
     if path.suffix.lower() == ".parquet":
-        stream_parquet(path, frames, dict(schema))
+        stream_parquet(path, frames, schema)
         return
     with whole_file(path) as file:
         file.write(table_bytes(path, pl.DataFrame(schema=schema)))
@@ -105,7 +101,7 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
 
 
 def stream_parquet(
-    path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any]
+    path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType]
 ) -> None:
     """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
     failed = []

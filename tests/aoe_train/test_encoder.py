@@ -91,6 +91,8 @@ def test_unknown_formats_are_refused(copy):
 
 
 def test_decoders_pool_their_last_token(llama, caplog):
+    load(llama, inference_only=True, pooling="cls")
+    assert "stores no pooling" not in caplog.text
     assert load(llama, inference_only=True).settings.pooling == "last"
     assert "stores no pooling, so texts are pooled by last" in caplog.text
     both = load(llama, bidirectional=True, pooling="cls")

@@ -50,6 +50,10 @@ def test_presets_and_paper_presets(preset):
         assert of(kind, preset=f"{preset}-paper") == papers
         for one in (settings, papers):  # the objective is known before the backbone
             assert default_objective(one, kind) == of(kind, preset=one.preset).objective
+    for run in ("domain", "angle-paper", "aoe-paper"):
+        flags = {"preset": run, "datasets.a.preset": preset, "objective.margin": 0.5}
+        given = OBJECTIVES[preset].model_copy(update={"margin": 0.5})
+        assert load_settings(TrainSettings, flags=flags).of("a").objective == given
 
 
 @table(

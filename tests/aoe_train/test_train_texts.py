@@ -142,6 +142,7 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
             assert len(batch.states(encoder.model)) == batch.lengths.sum()
             found[places] = batch.vectors(encoder.model).numpy()
             sizes.append(len(places))
+            assert batch.rows.flatten().tolist() == [*range(len(places))]
     assert sum(sizes) == len(SHORT)
     assert len(sizes) > 1
     assert found == approx(

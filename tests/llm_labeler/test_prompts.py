@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import polars as pl
 
@@ -12,6 +13,7 @@ from tests.support.shorthand import config_error, data_error, parametrize, table
 
 FLUTE = "A man is playing a flute."
 PUMP = "The old pump often leaks in winter."
+TEMPLATES = Path(llm_labeler.__file__).with_name("runs") / "templates"
 ANSWER = "1. In winter the aged pump leaks often."
 
 
@@ -76,6 +78,7 @@ def test_a_table_of_templates(tmp_path):
     a.toml | positive = 1 | expected strings
     a.toml | "positive = " | can't be read
     a.toml | other = "{text}" | expected strings
+    A.TOML | other = "{text}" | expected strings
     papr | None | no such template
 """)
 def test_unusable_templates(tmp_path, name, content, says):
@@ -152,10 +155,14 @@ def test_examples_are_messages_before_the_question(tmp_path):
         "1 against It is hot.",
         "1. antonym: It is cold.",
     ]
-    positive, negative = prompts(tmp_path / "pairs", PUMP, examples=few)
-    answer = '{"sentences": ["It is warm.", "Heat is 2. felt."]}'
-    assert f"\n\n{answer}\n\n" in positive
-    assert '\n\n{"sentences": ["It is cold."]}\n\n' in negative  # of no kind
+    copied = tmp_path / "copied.toml"
+    copied.write_bytes((TEMPLATES / "hardened.toml").read_bytes())
+    for name, template in (("pairs", "hardened"), ("copied", copied)):
+        out = tmp_path / name
+        positive, negative = prompts(out, PUMP, examples=few, prompt=template)
+        answer = '{"sentences": ["It is warm.", "Heat is 2. felt."]}'
+        assert f"\n\n{answer}\n\n" in positive
+        assert '\n\n{"sentences": ["It is cold."]}\n\n' in negative  # of no kind
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
         _, negative = prompts(tmp_path / f"{kind}", PUMP, **triplets)
@@ -190,16 +197,17 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path, out):
 @parametrize(
     "rows",
     [
+        "",
         "".join(f"text {n},other {n},1\n" for n in range(33)),
         "".join(f"text,other {n},1\n" for n in range(60_000)),
         f"text,{'long ' * 20_000},1\n",
     ],
 )
-def test_too_many_examples_are_refused(tmp_path, rows):
+def test_no_and_too_many_examples_are_refused(tmp_path, rows):
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
     with config_error(
-        r"example texts with .* characters .* give at most 32 and 100,000"
+        r"example texts with .* characters .* give 1 to 32 texts with at most 100,000"
     ):
         llm_labeler.plan([PUMP], llm="wordnet", examples=file)
 

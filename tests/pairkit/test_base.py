@@ -29,7 +29,7 @@ from pairkit.base.printable import (
 )
 from pairkit.base.settings import Settings, load_settings
 from pairkit.base.system.files import write_json
-from pairkit.dataset.table_files import table_bytes
+from pairkit.dataset.table_files import table_bytes, write_table
 from tests.support.linear import assert_linear, repeated
 from tests.support.shorthand import config_error, each_line, parametrize, raises, table
 
@@ -200,7 +200,7 @@ def test_formulas_are_escaped_and_back(texts):
     assert sheet.select(plain).equals(rows.select(plain))
 
 
-def test_formulas_in_categories_and_names_that_differ_by_an_apostrophe():
+def test_formulas_in_categories_and_names_that_differ_by_an_apostrophe(tmp_path):
     formula = "=cmd|' /C calc'!A0"
     for dtype in (pl.Categorical, pl.Enum([formula, "x"])):
         rows = pl.DataFrame({"a": pl.Series([formula, "x"], dtype=dtype)})
@@ -210,6 +210,10 @@ def test_formulas_in_categories_and_names_that_differ_by_an_apostrophe():
     names = ["'=a", "=a", APOSTROPHES]
     table = pl.DataFrame([["'=1"], ["''=1"], [1]], names)
     assert unescape_formulas(table).rows(named=True) == [{"'=a": "=1", "=a": "'=1"}]
+    sheet = table.drop(APOSTROPHES)
+    write_table(tmp_path / "a.csv", [sheet], sheet.schema)
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert [line.count(",") for line in lines] == [1, 1]
 
 
 def drawn(table, width):
