@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Scores = Mapping[str, "Score"]
 _MAX_COLUMNS = 3  # metrics with intervals in one row
 _BINS = 40
-_SIDES = ("low", "high")  # CSS classes
+_UNKNOWN = "–"
 
 
 def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
@@ -29,9 +29,8 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     is_wide = len(metrics) <= _MAX_COLUMNS
     has_leaks = any(score.has_leak for score in scores.values())
 
-    headings = ["task", "metric", "figure", "n"]
-    if is_wide:
-        headings = ["task", *metrics, "n"]
+    columns = metrics if is_wide else ["metric", "figure"]
+    headings = ["task", *columns, "n"]
     if has_leaks:
         headings.append("trained on")
     table = _result_table(title, headings)
@@ -40,32 +39,32 @@ def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
         for label, result in _with_parts(name, score, subsets=subsets):
             last: list[Cell] = [result.n]
             if has_leaks:
-                share = None
-                if score.overlap is not None:
-                    share = f"{score.overlap.rows / score.overlap.of_rows:.1%}"
-                last.append(share if label == name else "")
-            if is_wide:
-                cells = [_cell(result, metric) for metric in metrics]
+                last.append(_trained_share(score) if label == name else "")
+            rows = [[_cell(result, metric) for metric in metrics]]
+            if not is_wide:
+                rows = [
+                    [_metric_label(metric), _cell(result, metric)]
+                    for metric in result.scores
+                ]
+            for cells in rows:
                 table.add_row(label, *cells, *last)
-                continue
-            for metric in result.scores:
-                cell = _cell(result, metric)
-                table.add_row(label, _metric_label(metric), cell, *last)
 
     if is_wide and len(scores) > 1:
-        means = mean_figures(scores)
+        means = _means(scores)
         cells = [_times_100(means.get(metric)) for metric in metrics]
-        empty = [""] * (len(headings) - 1 - len(cells))
+        empty = [""] * (1 + has_leaks)
         table.add_row(f"mean of {len(scores)}", *cells, *empty)
     return table
 
 
-def comparisons(
-    scores: Scores,
-    model: str,
-    rival: str,
-    title: str,
-) -> ResultTable:
+def _trained_share(score: Score) -> str | None:
+    """The share of a task's examples that the model was trained on; None if unknown."""
+    if score.overlap is None:
+        return None
+    return f"{score.overlap.rows / score.overlap.of_rows:.1%}"
+
+
+def comparisons(scores: Scores, model: str, rival: str, title: str) -> ResultTable:
     """The differences between a model and its rival."""
     table = _result_table(title, ["task", "metric", model, rival, "difference", "p"])
     for name, score in scores.items():
@@ -101,7 +100,7 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     table = _result_table(title, headings)
 
     for model, by_task in scores.items():
-        cells: list[Cell] = [*_first_metrics(by_task, most).values()]
+        cells = [*_first_metrics(by_task, most).values()]
         if gains:
             cells.append(_difference(gains[model].ahead if model in gains else None))
         table.add_row(model, *cells)
@@ -143,12 +142,12 @@ def by_size(
 
     rows = []
     for key, by_task in scores.items():
-        row: dict[str, Cell] = size_fields(sizes[key])
+        row = size_fields(sizes[key])
         if not has_models:
             del row["model"]
         row |= _first_metrics(by_task, 1)
         if len(by_task) > 1:
-            row["mean"] = _times_100(next(iter(mean_figures(by_task).values()), None))
+            row["mean"] = _times_100(next(iter(_means(by_task).values()), None))
         rows.append(row)
 
     table = _result_table(title, list(rows[0]))
@@ -157,7 +156,7 @@ def by_size(
     return table
 
 
-def size_fields(size: VectorSize) -> dict[str, Any]:
+def size_fields(size: VectorSize) -> dict[str, Cell]:
     """The columns of a size; layers only if they were requested."""
     layers = {} if size.layers is None else {"layers": size.layers}
     figures = {"dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
@@ -173,7 +172,7 @@ def _first_metrics(by_task: Scores, most: int) -> dict[str, str]:
     return cells
 
 
-def mean_figures(scores: Scores) -> dict[str, float]:
+def _means(scores: Scores) -> dict[str, float]:
     """The mean of each metric that all tasks have."""
     by_task = [score.result.scores for score in scores.values()]
     means = {}
@@ -208,9 +207,10 @@ def _metric_label(metric: str) -> str:
     return f"{metric}, cross-validated" if metric.startswith("best_") else metric
 
 
-def _difference(comparison: Comparison | None) -> str | None:
+def _difference(comparison: Comparison | None) -> str:
+    """With the interval, such as `+1.20 [0.31, 2.08]`."""
     if comparison is None:
-        return None
+        return _UNKNOWN
     difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
     return f"{difference:+.2f}{_bounds(comparison.interval, digits=2)}"
 
@@ -224,7 +224,7 @@ def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
 
 def _times_100(value: float | None) -> str:
     if value is None or math.isnan(value):
-        return "–"
+        return _UNKNOWN
     return f"{100 * value:.2f}"
 
 
@@ -232,7 +232,7 @@ def _result_table(title: str, headings: Sequence[str]) -> ResultTable:
     return ResultTable(*headings, title=title, left=("metric", "quantize"))
 
 
-def gain_plots(scores: Mapping[str, Mapping[str, Score]]) -> str:
+def gain_plots(scores: Mapping[str, Scores]) -> str:
     """The difference of each metric from the other model's, with its interval, on one scale around 0."""
     gains = {}
     bounds = [0.0]
@@ -254,52 +254,47 @@ def gain_plots(scores: Mapping[str, Mapping[str, Score]]) -> str:
 def _gain_row(name: str, gain: Comparison, edge: float) -> str:
     low, high = gain.interval
     side = ""
-    if low > 0 or high < 0:
-        side = _SIDES[low > 0]
+    if low > 0:
+        side = "high"
+    elif high < 0:
+        side = "low"
     values = (low, gain.difference, high)
     start, middle, end = (100 + 98 * value / edge for value in values)
     bar = f'<path class="{side}" d="M{start:.2f} 5H{end:.2f}M{middle:.2f} 1V9"/>'
-    numbers = f"{100 * gain.difference:+.2f} [{100 * low:.2f}, {100 * high:.2f}]"
-    return _line(escape(name), numbers) + _picture(200, 10, bar)
+    return _line(escape(name), _difference(gain)) + _picture(200, 10, bar)
 
 
-def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None) -> str:
+def cosine_plots(scores: Mapping[str, Scores], against: str | None) -> str:
     """For each task with labels 0 and 1, histograms of the pairs' cosines by each model."""
     plots = []
     for task in next(iter(scores.values())):
         measured: list[tuple[str, Binary]] = []
         for model, by_task in scores.items():
-            pairs = zip((model, against or ""), by_task[task].metrics, strict=False)
-            measured += [
-                (name, metrics)
-                for name, metrics in pairs
-                if isinstance(metrics, Binary)
-            ]
+            names = (model, against or "")
+            for name, metrics in zip(names, by_task[task].metrics, strict=False):
+                if isinstance(metrics, Binary):
+                    measured.append((name, metrics))
         if measured:
             histograms = _histograms(measured)
             plots.append(
                 f'<h3>{escape(task)}</h3><div class="tables">{histograms}</div>'
             )
-    if not plots:
-        return ""
-    note = "<p>The better the labels are separated, the better the model. Both areas are equal.</p>"
-    return "".join(plots) + note
+    if plots:
+        plots.append(
+            "<p>The better the labels are separated, the better the model. Both areas are equal.</p>"
+        )
+    return "".join(plots)
 
 
 def _histograms(measured: Sequence[tuple[str, Binary]]) -> str:
     """A histogram for each model, all with the same bins."""
     cosines = np.concatenate([metrics.cosines for _, metrics in measured])
     edges = np.linspace(cosines.min(), cosines.max(), _BINS + 1)
-    axis = _line(*(f"{edges[place]:.2f}" for place in (0, _BINS // 2, _BINS)))
+    axis = _line(*(f"{edge:.2f}" for edge in edges[:: _BINS // 2]))
     return "".join(_histogram(name, metrics, edges, axis) for name, metrics in measured)
 
 
-def _histogram(
-    name: str,
-    metrics: Binary,
-    edges: np.ndarray,
-    axis: str,
-) -> str:
+def _histogram(name: str, metrics: Binary, edges: np.ndarray, axis: str) -> str:
     by_label = [metrics.cosines[metrics.labels == label] for label in (0, 1)]
     heights = []
     for cosines in by_label:
@@ -308,7 +303,7 @@ def _histogram(
     highest = np.max(heights)
     areas = ""
     legend = []
-    for label, side in enumerate(_SIDES):
+    for label, side in enumerate(("low", "high")):  # CSS classes
         steps = "".join(f"V{top:.4f}h1" for top in 1 - heights[label] / highest)
         areas += f'<path class="{side}" d="M0 1{steps}V1Z"/>'
         legend.append(

@@ -40,7 +40,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
 
-_BLOCK_TEXTS = 64  # that are searched for at a time
+_BLOCK_TEXTS = 64  # that are encoded at a time
 _SHOWN = 200  # characters of a text in a table
 _STAGE = "search for each text"
 
@@ -177,9 +177,9 @@ class SearchIndex:
         return self.about.rows
 
     def __repr__(self) -> str:
-        manifest = self.about
-        size = f"{manifest.rows:,} texts, {manifest.dim} dimensions"
-        return f"SearchIndex({str(self.folder)!r}, {size}, {manifest.kind})"
+        about = self.about
+        size = f"{about.rows:,} texts, {about.dim} dimensions"
+        return f"SearchIndex({str(self.folder)!r}, {size}, {about.kind})"
 
     @cached_property
     def collection(self) -> Collection | None:
@@ -273,19 +273,21 @@ class SearchIndex:
         keyed = defaultdict(list)
         for place, key in enumerate(self.keys() if self.about.key else ()):
             keyed[str(key).strip().lower()].append(place)
-        return dict(keyed)
+        return keyed
 
     def _hits(self, ranked: RankedRows) -> SearchHits:
         places = ranked.places.tolist()
-        rows = self.rows[places]
-        columns = (
-            *_score_columns(ranked),
-            joined(rows, self.about.text),
-            rows.iter_rows(named=True),
-            self._ids[places].to_list(),
-            [self.key_column] * len(places),
-        )
-        return SearchHits(map(IndexHit, places, *columns))
+        hits = SearchHits()
+        for place, scores, text, row, key in zip(
+            places,
+            _scores(ranked),
+            self.texts(places),
+            self.rows[places].iter_rows(named=True),
+            self.keys(places),
+            strict=True,
+        ):
+            hits.append(IndexHit(place, *scores, text, row, key, self.key_column))
+        return hits
 
     def search_every(
         self,
@@ -304,29 +306,31 @@ class SearchIndex:
         options = search_options(by, top, weight)
         places = np.arange(len(self))
         ranks = None
-        names = {self.key_column: None}
         if before is not None:
             times = sortable(self.rows, before)
-            ranks = times.rank("dense").cast(pl.Float64).to_numpy()
-            # NaN is last.
+            if times.dtype.is_float():
+                times = times.fill_nan(None)
+            # Rows without a time have the rank NaN, which is last.
+            ranks = times.rank("dense").to_numpy()
             places = np.argsort(ranks, kind="stable")[: times.count()]
-            names[before] = None
+        count = len(places)
         rankings = {}
         with Display(progress) as show:
-            for start in range(0, len(places), _BLOCK_TEXTS):
+            for start in range(0, count, _BLOCK_TEXTS):
                 block = places[start : start + _BLOCK_TEXTS]
-                queries = self._queries(block, ranks, options)
-                for place, query in zip(block.tolist(), queries, strict=True):
+                for place, query in self._queries(block, ranks, options):
                     (rankings[place],) = self.ranker.ranked([query])
-                show(Progress(_STAGE, len(rankings), len(places)))
-            show(Progress(_STAGE, len(places), len(places), ended=True))
-        hits = _hit_table(self.keyed_rows().select(*names), rankings)
-        return BatchSearch(hits, len(places), len(self) - len(places))
+                show(Progress(_STAGE, len(rankings), count))
+            show(Progress(_STAGE, count, count, ended=True))
+        # Distinct columns, as keys may be times.
+        columns = dict.fromkeys((self.key_column, before or self.key_column))
+        hits = _hit_table(self.keyed_rows().select(*columns), rankings)
+        return BatchSearch(hits, count, len(self) - count)
 
     def _queries(
         self, places: np.ndarray, ranks: np.ndarray | None, options: SearchQuery
-    ) -> Iterator[SearchQuery]:
-        """A query for each of these rows, among those of lower ranks, or all others without ranks."""
+    ) -> Iterator[tuple[int, SearchQuery]]:
+        """Each row with its query, among the rows of lower ranks, or all others without ranks."""
         texts = self.texts(places)
         embedder = self._embedder
         vectors: Iterable[np.ndarray | None]
@@ -336,12 +340,11 @@ class SearchIndex:
             vectors = self._transformed(embedder.encode(texts, embedder.prompts.query))
         else:
             vectors = self.searched[places]
-        for place, text, vector in zip(places, texts, vectors, strict=True):
-            is_other = np.arange(len(self)) != place
-            if ranks is not None:
-                is_other = ranks < ranks[place]
-            rows = np.flatnonzero(is_other)
-            yield options._replace(text=text, vector=vector, allowed=rows)
+        all_places = np.arange(len(self))
+        for place, text, vector in zip(places.tolist(), texts, vectors, strict=True):
+            is_allowed = all_places != place if ranks is None else ranks < ranks[place]
+            rows = np.flatnonzero(is_allowed)
+            yield place, options._replace(text=text, vector=vector, allowed=rows)
 
 
 def _rows_at(
@@ -354,19 +357,20 @@ def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFr
     """A row for each hit, with the columns `rows` of both texts."""
     hits = []
     for place, ranked in sorted(by_place.items()):
-        values = _score_columns(ranked)
-        ranks = range(1, len(ranked.places) + 1)
-        columns = zip(ranked.places.tolist(), ranks, *values, strict=True)
-        hits += [(place, *hit) for hit in columns]
-    numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
-    scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
-    table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")
+        scored = zip(ranked.places.tolist(), _scores(ranked), strict=True)
+        for rank, (found, scores) in enumerate(scored, 1):
+            hits.append((place, found, rank, *scores))
+    integers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
+    floats = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
+    table = pl.DataFrame(hits, {**integers, **floats}, orient="row")
     return with_rows(table, rows[table["place1"]], rows[table["place2"]])
 
 
-def _score_columns(ranked: RankedRows) -> list[list[object]]:
-    """Scores, cosines and BM25 scores of hits; None for those that a ranking lacks."""
+def _scores(
+    ranked: RankedRows,
+) -> Iterable[tuple[float, float | None, float | None]]:
+    """Score, cosine and BM25 score of each hit; None for those that a ranking lacks."""
     unknown = [None] * len(ranked.places)
     cosines = unknown if ranked.cosines is None else ranked.cosines.tolist()
     words = unknown if ranked.words is None else ranked.words.tolist()
-    return [ranked.scores.tolist(), cosines, words]
+    return zip(ranked.scores.tolist(), cosines, words, strict=True)

@@ -98,16 +98,11 @@ class _Batcher:
         self._discount = 0.5 if is_half_price else 1.0
 
     async def run(self, asks: Iterable[Ask]) -> None:
-        """Ask all questions; the first one directly, at full price, to detect a wrong key or model."""
+        """Collect earlier batches, then ask the other questions."""
         try:
-            await self._resolve_starting()
+            await self._resume()
             await self._collect_all()
-            questions = self._unanswered(asks)
-            first = next(questions, None)
-            if first is not None and await self._ask_directly(first):
-                repeated = self.store.unanswered([first])
-                await self._submit_all(chain(repeated, questions))
-                await self._collect_all()
+            await self._ask(self._unanswered(asks))
         finally:  # after an error, free the reservations; submitted batches may still be billed
             for reservation in self._draft.reservations.values():
                 self.budget.release(reservation)
@@ -117,37 +112,48 @@ class _Batcher:
     def _unanswered(self, asks: Iterable[Ask]) -> Iterator[Ask]:
         for batch in batched(asks, QUESTIONS):
             missing = self.store.unanswered(batch, retry_final=self.retry_final)
+            # With `retry_final`, collected answers without text are asked again.
+            self._collected.difference_update(ask.key for ask in missing)
             collected = sum(ask.key in self._collected for ask in batch)
             self.meter.done += collected
             self.meter.cached += len(batch) - len(missing) - collected
             yield from missing
 
-    async def _ask_directly(self, ask: Ask) -> bool:
-        """Ask one question without a batch; return whether the budget allows more."""
+    async def _ask(self, questions: Iterator[Ask]) -> None:
+        """Ask the first question directly, at full price, to detect a wrong key or model; then all others."""
+        first = next(questions, None)
+        if first is None:
+            return
         name = self.provider.name
         outcome = await ask_all(
-            {name: [ask]},
+            {name: [first]},
             {name: self.provider},
             self.store,
             self.budget,
             breaker=BreakerSettings(),
-            progress=lambda progress: None,  # noqa: ARG005
+            progress=lambda _: None,
             retry_final=self.retry_final,
         )
         self.meter.done += outcome.done
         self.meter.spent += outcome.spent
-        self.meter.stopped_by = outcome.stopped_by or self.meter.stopped_by
-        return outcome.stopped_by is None
+        if outcome.stopped_by is not None:
+            self.meter.stopped_by = outcome.stopped_by
+            return
+        repeated = self.store.unanswered([first])
+        if not repeated:
+            self.meter.failed += outcome.failed
+        await self._submit_all(chain(repeated, questions))
+        await self._collect_all()
 
     async def _submit_all(self, asks: Iterable[Ask]) -> None:
         misfits = 0
         for ask in asks:
             line = self._server.line(ask)
-            max_usage = self.provider.max_usage(ask)
-            size = self._draft.size + len(line)
-            count = len(self._draft.keys)
-            if count == self._server.max_requests or size > self._server.max_bytes:
+            draft = self._draft
+            is_full = len(draft.keys) == self._server.max_requests
+            if is_full or draft.size + len(line) > self._server.max_bytes:
                 await self._submit()
+            max_usage = self.provider.max_usage(ask)
             try:
                 reservation = await self._reserve(max_usage)
             except BudgetSpent as spent:
@@ -181,10 +187,13 @@ class _Batcher:
         if not draft.keys:
             return
         file_id = await self._server.upload(draft)
-        name = self.provider.name
-        cost = self._cost(draft.max_usage)
         batch = SubmittedBatch(
-            name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost
+            self.provider.name,
+            draft.tag,
+            _STARTING,
+            draft.keys,
+            draft.max_usage,
+            self._cost(draft.max_usage),
         )
         self._reservations |= draft.reservations
         self._draft = BatchDraft()
@@ -193,17 +202,17 @@ class _Batcher:
         self.meter.in_flight += len(draft.keys)
         self.meter.changed()
 
-    async def _resolve_starting(self) -> None:
-        """Look up the batches that an earlier process was starting."""
+    async def _resume(self) -> None:
+        """Find out which batches of an earlier process were started."""
         for batch in self.store.batches(self.provider.name):
-            if batch.state != _STARTING:
-                continue
-            status = await self._server.find(batch.batch_id)
-            if status is not None:
+            if batch.state == _STARTING:
+                status = await self._server.find(batch.batch_id)
+                if status is None:
+                    self.store.delete_batch(batch.batch_id)
+                    self.budget.correct(batch.max_spending, Spending())
+                    continue
                 self._update(batch, status)
-            else:
-                self.store.delete_batch(batch.batch_id)
-                self.budget.correct(batch.max_spending, Spending())
+            self.meter.in_flight += len(batch.keys)
 
     def _update(self, batch: SubmittedBatch, status: BatchStatus) -> None:
         updated = replace(batch, batch_id=status.batch_id, state=status.state)
@@ -218,7 +227,6 @@ class _Batcher:
                 if status.state in ENDED:
                     await self._collect(batch, status)
                     pending.remove(batch)
-            self.meter.in_flight = sum(len(batch.keys) for batch in pending)
             self.meter.changed()
             if pending:
                 await asyncio.sleep(self.poll_s)
@@ -246,10 +254,13 @@ class _Batcher:
 
     def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Replace the reservation of a batch, or the bound counted by an earlier process, by its usage."""
-        names = (*results.answers, *results.failures)
-        charges = {name: results.charges[name] for name in names}
+        charges = {
+            name: results.charges[name]
+            for name in (*results.answers, *results.failures)
+        }
         spent = sum(charges.values(), Spending())
         self.meter.spent += spent
+        self.meter.in_flight -= len(batch.keys)
         if self._reservations.keys().isdisjoint(batch.keys):
             self.budget.correct(batch.max_spending, spent)
             # Failures are asked again.

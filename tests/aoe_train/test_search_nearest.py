@@ -174,6 +174,12 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
         index.search_every(before="age")
 
 
+def test_a_row_with_the_time_nan_is_undated(bert, out):
+    day = pl.col("day").cast(pl.Float64).fill_null(np.nan)
+    index(dated().with_columns(day), bert, out)
+    assert search_every(out, before="day", by="words").undated == 1
+
+
 def test_search_every_with_a_prompt_for_queries(bert, out, tmp_path):
     encoder = load(bert, prompts={"query": "the dog: "})
     encoder.save(tmp_path / "model")

@@ -15,7 +15,7 @@ from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
 from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
-from tests.support.llm import Options, serve
+from tests.support.llm import Faults, Options, serve
 from tests.support.shorthand import (
     approx,
     config_error,
@@ -35,25 +35,38 @@ def half_price(monkeypatch):
 
 
 def batch(
-    base_url, store, asks=20, *, budget=None, progress=lambda progress: None, **fields
+    base_url,
+    store,
+    asks=20,
+    *,
+    llms=("llama",),
+    budget=None,
+    progress=lambda progress: None,
+    retry_final=False,
+    **fields,
 ):
-    """Run a batch as one process."""
-    asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
-    questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
+    """Run a batch as one process; with a number of questions, each LLM gets so many."""
+    settings = {"kind": "openai"} | PRICES | fields
+    asked = {llm: provider(base_url, name=llm, **settings) for llm in llms}
+    questions = dict.fromkeys(llms, asks)
+    if isinstance(asks, int):
+        questions = {llm: [an_ask(n, llm=llm) for n in range(asks)] for llm in llms}
 
     async def main():
         limits = Budget(budget or BudgetSettings(), store.spent())
         try:
             return await run_batch(
-                {"llama": questions},
-                {"llama": asked},
+                questions,
+                asked,
                 store,
                 limits,
                 progress=progress,
                 poll_s=0.01,
+                retry_final=retry_final,
             )
         finally:
-            await asked.close()
+            for llm in asked.values():
+                await llm.close()
 
     return run(main())
 
@@ -91,6 +104,14 @@ def test_answers_match_their_questions_at_half_the_price(store):
     assert store.spent() == outcome.spent + again.spent
     assert store.batches() == []
     assert any("19 in flight" in progress.note for progress in seen)
+
+
+def test_the_batches_of_all_llms_are_in_flight(store):
+    seen = []
+    with serve(Options(batch_s=1.0)) as server:
+        batch(server.base_url, store, llms=("llama", "qwen"), progress=seen.append)
+    assert any("38 in flight" in progress.note for progress in seen)
+    assert "in flight" not in seen[-1].note
 
 
 class Killed(BaseException):
@@ -147,6 +168,13 @@ def test_a_killed_run_continues_without_a_second_batch(point, store):
     assert store.spent().requests == 20
     # A pending batch counts at its bound; an uploaded file costs nothing.
     assert before.requests == (1 if point == "uploaded" else 20)
+
+
+def test_blocked_answers_of_an_earlier_batch_are_asked_again_on_request(store):
+    with serve(faults=Faults(1.0, ("filtered",), first=1)) as server:
+        killed_at("started", server.base_url, store)
+        outcome = batch(server.base_url, store, retry_final=True)
+    assert (outcome.done, outcome.cached) == (20, 0)
 
 
 def test_a_batch_is_found_on_a_later_page(store, monkeypatch):

@@ -170,7 +170,9 @@ DELAY = "What causes a delay?"
 SWEATS = "What are the symptoms of night sweats?"
 NO_INTENTS = [
     "What causes it?",
+    "What causes you?",
     "What causes asthma - children?",
+    "What causes asthma and how is it treated?",
     "My card causes trouble.",
     "What is gout?",
 ]

@@ -2,14 +2,16 @@
 
 The table `questions.txt` rephrases common questions. Questions about an intent, such as causes or treatments,
 have other wordings (positives) and other intents (negatives). Intents of illnesses don't fit everything that
-has a cause or can be prevented, so a general question never becomes a question about an illness.
+has a cause or can be prevented, so a question about causes never becomes one about symptoms. A question such as
+"Who gets {x}?" is taken to be about an illness.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import filterfalse
 
 from llm_labeler.clients.wordnet.substitutions import parse, read_table
 from llm_labeler.clients.wordnet.tagged_sentence import capital
@@ -24,38 +26,17 @@ _PARTS = {
     "term": r"(?!(?:the|your|my|a|an|it|this|that|there)\b)[\w-]+(?: [\w-]+)?",
 }
 
+# Neither a pronoun nor with a second question, such as "asthma and how is it treated".
 _SUBJECT = (
-    r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:]){3,80}?)"
+    r"(?P<x>(?!(?:it|this|that|these|those|they|them|me|us|you|him)\b)"
+    r"(?:(?! - | and (?:how|what|why|who|is|are|can|does|do)\b)[^?;:]){3,80}?)"
 )
 _MAYBE_PLURAL = re.compile(r".*[^siu]s(?: \(.*\))?", re.IGNORECASE)
 _OF_ONE = re.compile(r"\b(?:is|does) \{x\}", re.IGNORECASE)
 
 
-def rephrased(question: str) -> Iterator[tuple[str, float]]:
-    """Other wordings of a question with their confidences; nothing for unknown questions."""
-    for pattern, wording, confidence in _rules():
-        match = pattern.fullmatch(question)
-        if match:
-            parts = {name: part.strip() for name, part in match.groupdict().items()}
-            mark = "?" if match["end"] else ""
-            yield capital(wording.format_map(parts)) + mark, confidence
-
-
-@cache
-def _rules() -> tuple[tuple[re.Pattern[str], str, float], ...]:
-    rules = []
-    for left, right, confidence in parse(read_table("questions")):
-        wording = re.sub(
-            r"\\\{(\w+)\\\}",
-            lambda part: f"(?P<{part[1]}>{_PARTS[part[1]]})",
-            re.escape(left),
-        )
-        pattern = re.compile(rf"{wording}\s*(?P<end>\?*)", re.IGNORECASE)
-        rules.append((pattern, right, confidence))
-    return tuple(rules)
-
-
 def _questions_by_intent(table: str) -> dict[str, list[str]]:
+    """The questions of each intent, from a table such as `cause: What causes {x}? …`."""
     return {
         intent: re.findall(r"\S[^?]+\?", " ".join(questions.split()))
         for intent, questions in re.findall(r"(\w+):([^:]+\?)", table)
@@ -87,32 +68,61 @@ _OF_ILLNESS = _questions_by_intent("""
         on to their children?
 """)
 _INTENTS = _OF_ANYTHING | _OF_ILLNESS
-# Each intent with the pattern of one of its questions.
-_SHAPES = list[tuple[str, re.Pattern[str]]]()
-for _intent, _wordings in _INTENTS.items():
-    for _wording in _wordings:
-        _question = re.escape(_wording[:-1]).replace(r"\{x\}", _SUBJECT)
-        _shape = re.compile(rf"{_question}\s*\?+", re.IGNORECASE)
-        _SHAPES.append((_intent, _shape))
+
+
+def rephrased(question: str) -> Iterator[tuple[str, float]]:
+    """Other wordings of a question with their confidences; nothing for unknown questions."""
+    for pattern, wording, confidence in _rules():
+        match = pattern.fullmatch(question)
+        if match:
+            parts = {name: part.strip() for name, part in match.groupdict().items()}
+            mark = match["end"][:1]
+            yield capital(wording.format_map(parts)) + mark, confidence
+
+
+@cache
+def _rules() -> Sequence[tuple[re.Pattern[str], str, float]]:
+    """The pattern, the other wording and the confidence of each rule."""
+    rules = []
+    for left, right, confidence in parse(read_table("questions")):
+        wording = re.sub(
+            r"\\\{(\w+)\\\}",
+            lambda part: f"(?P<{part[1]}>{_PARTS[part[1]]})",
+            re.escape(left),
+        )
+        pattern = re.compile(rf"{wording}\s*(?P<end>\?*)", re.IGNORECASE)
+        rules.append((pattern, right, confidence))
+    return rules
 
 
 def intent_questions(text: str, polarity: Polarity) -> list[str]:
     """Shuffled questions about the same thing, with the same (positive) or another intent (negative)."""
-    for intent, shape in _SHAPES:
+    for shape, intent in _shapes().items():
         match = shape.fullmatch(text)
-        if match is None:
-            continue
-        thing = match["x"].strip()
-        may_be_plural = _MAYBE_PLURAL.fullmatch(thing) is not None
-        intents = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING
-        questions = []
-        for name, wordings in intents.items():
-            if (name == intent) != (polarity == "positive"):
-                continue
-            for wording in wordings:
-                question = wording.format(x=thing)
-                is_of_one = may_be_plural and _OF_ONE.search(wording)
-                if not is_of_one and not shape.fullmatch(question):
-                    questions.append(question)
-        return sorted(questions, key=lambda question: keyed_hash(0, text, question))
+        if match:
+            questions = _questions(match["x"].strip(), intent, polarity)
+            others = filterfalse(shape.fullmatch, questions)
+            return sorted(others, key=partial(keyed_hash, 0, text))
     return []
+
+
+@cache
+def _shapes() -> Mapping[re.Pattern[str], str]:
+    """The intent of each question, by the question's pattern."""
+    shapes = {}
+    for intent, wordings in _INTENTS.items():
+        for wording in wordings:
+            question = re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT)
+            shapes[re.compile(rf"{question}\s*\?+", re.IGNORECASE)] = intent
+    return shapes
+
+
+def _questions(thing: str, intent: str, polarity: Polarity) -> Iterator[str]:
+    """Questions about a thing, with this (positive) or another intent (negative)."""
+    may_be_plural = _MAYBE_PLURAL.fullmatch(thing)
+    intents = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING
+    for name, wordings in intents.items():
+        if (name == intent) == (polarity == "positive"):
+            for wording in wordings:
+                if not may_be_plural or not _OF_ONE.search(wording):
+                    yield wording.format(x=thing)
