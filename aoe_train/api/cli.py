@@ -111,36 +111,34 @@ def _search(
     json: bool = False,
     quiet: bool = False,
 ) -> SearchHits | None:
-    text = arguments["text"]
+    text = arguments.pop("text")
     if every != (text is None) or every != (out is not None):
         raise ConfigError("expected a TEXT to search for, or both --every and --out")
-    if out is None:
-        if text == "-":
-            arguments["text"] = sys.stdin.buffer.read().decode("utf-8", "replace")
-        return search(**arguments)
-    del arguments["text"]
-    where = arguments.pop("where")
-    before = arguments.pop("before") or []
-    if where or len(before) > 1 or any("=" in name for name in before):
-        raise ConfigError("--every: allows one --before COLUMN and no --where")
-    column = before[0] if before else None
-    _search_every(arguments, column, Path(out), json=json, quiet=quiet)
-    return None
+    if out is not None:
+        _search_every(arguments, Path(out), json=json, quiet=quiet)
+        return None
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    return search(text=text, **arguments)
 
 
 def _search_every(
-    arguments: dict[str, Any], before: str | None, out: Path, *, json: bool, quiet: bool
+    arguments: dict[str, Any], out: Path, *, json: bool, quiet: bool
 ) -> None:
     from pairkit.dataset.table_files import check_new
 
     check_new(out)
-    result = search_every(**arguments, before=before, progress=not quiet)
+    where = arguments.pop("where")
+    column, *others = arguments.pop("before") or [None]
+    if where or others or "=" in (column or ""):
+        raise ConfigError("--every: allows one --before COLUMN and no --where")
+    result = search_every(**arguments, before=column, progress=not quiet)
     result.write(out)
     if json:
         print_json(result.to_dict())
     summary = f"{result.hits.height:,} hits of {result.texts:,} texts"
     if result.undated:
-        summary += f"; {result.undated:,} rows without a value in {before} left out"
+        summary += f"; {result.undated:,} rows without a value in {column} left out"
     say(summary, quiet=quiet or json)
 
 

@@ -91,7 +91,7 @@ def export(request: ExportRequest) -> Exported:
     from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.model_folder import digest_of, exported_there
+    from aoe_train.model.run_folder import digest_of, exported_there
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 
@@ -198,7 +198,7 @@ def distill(
     from aoe_train.encoding.embedders.cached import CachedEmbedder
     from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
-    from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
+    from aoe_train.model.run_folder import digest_of, exported_there, hash_examples
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import check_same_run
 

@@ -373,7 +373,7 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
     """Inputs and settings; unusable names, folders and files are refused before torch is imported."""
     from aoe_train.data.run_data import checked_sources
     from aoe_train.model.backbones.load_backbone import check_name
-    from aoe_train.model.model_folder import work_beside
+    from aoe_train.model.run_folder import work_beside
 
     settings = _settings(request)
     sources = _sources(request, settings)

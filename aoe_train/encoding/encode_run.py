@@ -30,8 +30,8 @@ from aoe_train.encoding.vector_file import (
     write_record,
     write_vectors,
 )
-from aoe_train.model.model_folder import OutputResult, add_texts
 from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
+from aoe_train.model.run_folder import OutputResult, add_texts
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line

@@ -25,7 +25,6 @@ import numpy as np
 from numpy import ndarray
 
 from aoe_train.model.folder_checks import mapped_array
-from aoe_train.model.model_folder import working_folder
 from aoe_train.model.quantization import (
     DTYPES,
     Quantize,
@@ -34,6 +33,7 @@ from aoe_train.model.quantization import (
     value_ranges,
     width_of,
 )
+from aoe_train.model.run_folder import working_folder
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import (

@@ -31,7 +31,7 @@ from aoe_train.evaluation.tasks import (
     TaskVectors,
     compare,
 )
-from aoe_train.model.model_folder import add_texts
+from aoe_train.model.run_folder import add_texts
 from aoe_train.model.similarity import pair_similarities
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.in_memory import Source, source_name

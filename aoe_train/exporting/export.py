@@ -36,8 +36,8 @@ from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.encoder_settings import needs_toolkit
 from aoe_train.model.folder_checks import read_object
-from aoe_train.model.model_folder import RUN_FILE, OutputResult
 from aoe_train.model.precision import DTYPES
+from aoe_train.model.run_folder import RUN_FILE, OutputResult
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.extras import needed_for

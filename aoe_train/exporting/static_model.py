@@ -23,7 +23,7 @@ from aoe_train.exporting.usage_card import (
     exported_card_head,
 )
 from aoe_train.model.encoder_settings import write_static
-from aoe_train.model.model_folder import OutputResult
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.distillation import principal_axes
 from pairkit import __version__

@@ -43,7 +43,6 @@ from aoe_train.model.encoder_settings import (
     with_overrides,
     write_sentence_transformers,
 )
-from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.sequences import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import (
@@ -53,6 +52,7 @@ from aoe_train.model.quantization import (
     named_quantize,
     quantized,
 )
+from aoe_train.model.run_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.text_model import (
     DenseLayers,
     PackedBackbone,

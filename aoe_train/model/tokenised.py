@@ -17,7 +17,7 @@ import torch
 from numpy import ndarray
 
 from aoe_train.model.folder_checks import panics_as_errors
-from aoe_train.model.model_folder import add_texts
+from aoe_train.model.run_folder import add_texts
 from aoe_train.model.tokenizer import (
     PromptTokens,
     prompt_tokens,

@@ -17,13 +17,13 @@ from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.encoding.source import joined
 from aoe_train.model.collection import RECIPES, WEIGHTS, Collection
-from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import (
     Int8Vectors,
     Vectors,
     quantized,
     value_ranges,
 )
+from aoe_train.model.run_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (

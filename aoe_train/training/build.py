@@ -23,9 +23,9 @@ from aoe_train.model.backbones.changes import (
     train_top_layers,
 )
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.sequences import use_fast_layers
+from aoe_train.model.run_folder import cache_dir
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import LossFunction, qualified_name
 from aoe_train.objectives.objective_settings import TAUGHT

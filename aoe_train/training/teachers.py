@@ -21,7 +21,7 @@ from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import cached_vectors
 from aoe_train.model.encoder import Encoder
-from aoe_train.model.model_folder import cache_dir
+from aoe_train.model.run_folder import cache_dir
 from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import (
     ABSENT,

@@ -21,7 +21,7 @@ from aoe_train.evaluation.gain import Gain
 from aoe_train.evaluation.overlap import training_digests, write_digests
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.device import memory_errors
-from aoe_train.model.model_folder import (
+from aoe_train.model.run_folder import (
     RUN_FILE,
     begin_or_go_on,
     clear,

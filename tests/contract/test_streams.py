@@ -46,6 +46,12 @@ def test_every_command_has_help_with_examples(package):
         assert f"{app.name} {name}" in done.out.split("Usage")[1].split("\n", 1)[1]
 
 
+def test_a_closed_standard_input_is_empty():
+    done = ran("aoe_train", "search", "index", "-", preexec_fn=lambda: os.close(0))
+    assert done.returncode == 3
+    assert b"the text is empty" in done.stderr
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 def test_a_full_disk_is_one_line():
     with FULL.open("wb") as full:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import gis_builder
 import pairkit
 from gis_builder.crawling.github import repositories
-from gis_builder.crawling.github.client import Crawl, HttpReply
+from gis_builder.crawling.github.client import Crawl, GraphReply
 from gis_builder.crawling.github.exchange import GraphQLError
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.repositories import recheck
@@ -368,6 +368,7 @@ def test_a_crawl_continues_after_the_network_was_lost(
     504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
     stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
     too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
+    too_many_429 | RateLimited | still .* after 1100 waits | {"retry_after_s": 0} | {"attempts": 1100}
     too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
 """)
 def test_a_fault_that_never_ends(
@@ -472,20 +473,20 @@ WANTED = IssueRef("a/b", 1)
     RemoteError | a/b became other/name | {"nameWithOwner": "other/name", "i1": null}
 """)
 def test_replies_without_the_issue_do_not_make_it_deleted(error, message, repository):
-    crawl, _ = canned_crawl(HttpReply({"r0": json.loads(repository)}))
+    crawl, _ = canned_crawl(GraphReply({"r0": json.loads(repository)}))
     with raises(getattr(pairkit, error), match=message):
         Fetcher(crawl, with_thread=False).resolve([WANTED])
 
 
 def test_no_wait_after_the_last_attempt():
     failure = GraphQLError(("r0", "i1"), "INTERNAL", "lost")
-    reply = HttpReply({"r0": {"nameWithOwner": "a/b", "i1": None}}, (failure,))
+    reply = GraphReply({"r0": {"nameWithOwner": "a/b", "i1": None}}, (failure,))
     crawl, waits = canned_crawl(reply)
     page = Fetcher(crawl, with_thread=False).resolve([WANTED])
     assert page.missing == {WANTED: (Absence.WITHHELD, "")}
     assert waits == [1]
     failure = GraphQLError(("r0",), "INTERNAL", "lost")
-    crawl, waits = canned_crawl(HttpReply({"r0": None}, (failure,)))
+    crawl, waits = canned_crawl(GraphReply({"r0": None}, (failure,)))
     assert (recheck(crawl, "a/b").outcome, waits) == ("failed", [1])
 
 

@@ -4,7 +4,7 @@ import json
 import shlex
 
 import gis_builder
-from pairkit import ConfigError, RemoteError
+from pairkit import BadReply, ConfigError, RemoteError
 from tests.contract.conftest import environment, run_here
 from tests.support.github import serve
 from tests.support.shorthand import (
@@ -167,6 +167,11 @@ def test_a_private_repository_that_is_wanted(answers):
 def test_refused_look_ups(answers, error, detail):
     with raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
         look_up(*answers, attempts=2)
+
+
+def test_a_reply_with_only_its_cost_is_refused():
+    with raises(BadReply, match="none of the requested data; check api_url"):
+        look_up({"data": {"rateLimit": {"cost": 1}}})
 
 
 @parametrize(

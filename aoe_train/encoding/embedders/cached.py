@@ -22,7 +22,7 @@ from aoe_train.encoding.embedders.embedder import (
     load_encoder,
     refuse_options,
 )
-from aoe_train.model.model_folder import cache_dir
+from aoe_train.model.run_folder import cache_dir
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy import ndarray
 
-from aoe_train.model.model_folder import digest_of, versions
 from aoe_train.model.quantization import (
     DTYPES,
     Quantize,
@@ -20,6 +19,7 @@ from aoe_train.model.quantization import (
     value_ranges,
     width_of,
 )
+from aoe_train.model.run_folder import digest_of, versions
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.train_settings import (
     NamedPrompts,

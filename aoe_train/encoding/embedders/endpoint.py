@@ -9,7 +9,7 @@ from numpy import ndarray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
-from aoe_train.model.model_folder import digest_of
+from aoe_train.model.run_folder import digest_of
 from aoe_train.settings.train_settings import NamedPrompts, Similarity, written_out
 from pairkit.base.errors import (
     AuthError,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from aoe_train.model.model_folder import cache_dir
+from aoe_train.model.run_folder import cache_dir
 from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError
 from pairkit.base.extras import needed_for

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from aoe_train.model.model_folder import digest_of, working_folder
+from aoe_train.model.run_folder import digest_of, working_folder
 from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset
 from aoe_train.searching.mining.negative_mining import MinedSplit, embed, mine_split
 from pairkit import __version__

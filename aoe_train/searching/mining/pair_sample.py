@@ -25,7 +25,7 @@ from numpy import ndarray
 
 from aoe_train.evaluation.overlap import trained_on, training_hashes
 from aoe_train.model.collection import RECIPES, WEIGHTS, Collection
-from aoe_train.model.model_folder import digest_of
+from aoe_train.model.run_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.mining_run import finished, write_with_card
 from aoe_train.searching.nearest import nearest

@@ -22,7 +22,6 @@ from gis_builder.crawling.github.exchange import (
     Exchange,
     GraphQLError,
     QueryAnswer,
-    damaged,
 )
 from gis_builder.crawling.github.graphql_queries import (
     INTROSPECTION,
@@ -69,7 +68,7 @@ class RequestRefused(BadReply):
 
 
 @dataclass(frozen=True)
-class HttpReply(Generic[T]):
+class GraphReply(Generic[T]):
     """A value for each alias of a query, and the errors of missing parts."""
 
     data: Mapping[str, T | None]
@@ -128,13 +127,13 @@ class Crawl:
         size: BatchSize,
         items: Sequence[ItemT],
         query: Callable[[Sequence[ItemT]], GraphQuery[T]],
-    ) -> tuple[HttpReply[T], int]:
+    ) -> tuple[GraphReply[T], int]:
         """Query the first items, as many as the server allows; returns the reply and their number."""
         return self.ask_sized(size, lambda count: query(items[:count]))
 
     def ask_sized(
         self, size: BatchSize, query: Callable[[int], GraphQuery[T]]
-    ) -> tuple[HttpReply[T], int]:
+    ) -> tuple[GraphReply[T], int]:
         """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
         failures = 0
         while True:
@@ -161,14 +160,14 @@ class Crawl:
         """Display the progress of a stage."""
         self._show.advanced(repo, stage, done, total, self._points_left)
 
-    def send(self, query: GraphQuery[T]) -> HttpReply[T]:
+    def send(self, query: GraphQuery[T]) -> GraphReply[T]:
         """Send a query, with retries, and return its reply."""
         failures = waits = 0
         while True:
             answer = self._send_once(query)
             match answer.kind:
                 case AnswerKind.OK | AnswerKind.PARTIAL:
-                    return HttpReply(answer.data, answer.errors)
+                    return GraphReply(answer.data, answer.errors)
                 case AnswerKind.RATE_LIMITED:
                     waits += 1
                     self._wait_for_limit(answer, waits)
@@ -180,11 +179,9 @@ class Crawl:
 
     def back_off(self, failures: int, why: str) -> None:
         """Wait after the n-th consecutive failure, with jitter so that workers don't retry in step."""
-        seconds = min(
-            self.settings.backoff_s * 2.0 ** (failures - 1), self.settings.max_wait_s
-        )
+        seconds = _doubled(self.settings.backoff_s, failures)
         jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
-        self._sleep(seconds * jitter, why)
+        self._sleep(min(seconds, self.settings.max_wait_s) * jitter, why)
 
     def take_usage(self) -> Usage:
         """The cost since the last call, to be stored with the fetched page."""
@@ -192,14 +189,14 @@ class Crawl:
         self._usage = Usage()
         return usage
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._exchange.close()
+
     @property
     def _points_left(self) -> int | None:
         """The last known number of points left for the token; None if unknown."""
         return self._rate_limit.remaining if self._rate_limit else None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._exchange.close()
 
     def _send_once(self, query: GraphQuery[Any]) -> QueryAnswer:
         self._check_stop()
@@ -224,7 +221,7 @@ class Crawl:
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
         settings = self.settings
-        seconds = settings.secondary_wait_s * 2.0 ** (waits - 1)
+        seconds = _doubled(settings.secondary_wait_s, waits)
         if answer.wait_s is not None:
             seconds = answer.wait_s if waits == 1 else max(answer.wait_s, seconds)
         if waits > settings.attempts or seconds > settings.max_wait_s:
@@ -270,6 +267,11 @@ class Crawl:
             )
 
 
+def _doubled(seconds: float, times: int) -> float:
+    """The n-th of waits that double, but no longer after the sixtieth: a float overflows after a thousand."""
+    return seconds * 2.0 ** min(times - 1, 60)
+
+
 def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
     """The error of an answer after which a retry is of no use."""
     message = answer.message
@@ -302,10 +304,12 @@ def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
                 is_null = bytes(part) == b"null"
                 data[alias] = None if is_null else decode(part, query.answer)
     except Malformed as error:
-        fault = damaged(f"the reply does not match the query ({error})")
-        return replace(fault, rate_limit=answer.rate_limit)
-    kind = answer.kind if data else AnswerKind.BAD_REPLY
-    return replace(answer, kind=kind, data=data, cost=cost)
+        message = f"the reply does not match the query ({error})"
+        return replace(answer, kind=AnswerKind.DAMAGED, message=message)
+    if not data:
+        message = answer.message or "the response has none of the requested data"
+        return replace(answer, kind=AnswerKind.BAD_REPLY, message=message, cost=cost)
+    return replace(answer, data=data, cost=cost)
 
 
 def iso(seconds: int) -> str:
@@ -324,7 +328,7 @@ class Pages:
     def __init__(self, name: str, first: str | None, *, limit: int = MAX_ITEMS) -> None:
         self._name = name
         self._limit = limit
-        self._cursors: set[str | None] = {first}
+        self._cursors = {None, first}
         self._items: set[Hashable] = set()
         self._idle = 0
 
@@ -333,7 +337,7 @@ class Pages:
         before = len(self._items)
         self._items.update(items)
         self._idle = 0 if len(self._items) > before else self._idle + 1
-        if cursor is None or cursor in self._cursors:
+        if cursor in self._cursors:
             raise self._error(f"repeated a cursor ({str(cursor)[:60]!r})")
         if self._idle > _MAX_IDLE:
             raise self._error(f"sent {self._idle} pages without new items")

@@ -18,7 +18,7 @@ from gis_builder.crawling.github.client import (
     MAX_THREAD_ITEMS,
     BatchSize,
     Crawl,
-    HttpReply,
+    GraphReply,
     Pages,
 )
 from gis_builder.crawling.github.exchange import GraphQLError
@@ -155,7 +155,7 @@ class Fetcher:
         return page
 
     def _add(
-        self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[IssuesByAlias]
+        self, page: Page, refs: Sequence[IssueRef], reply: GraphReply[IssuesByAlias]
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
         failed = {}

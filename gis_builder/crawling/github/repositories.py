@@ -11,7 +11,7 @@ from gis_builder.crawling.github.client import (
     MAX_ITEMS,
     BatchSize,
     Crawl,
-    HttpReply,
+    GraphReply,
     Pages,
     epoch,
     iso,
@@ -228,7 +228,7 @@ class _IssueList:
             listed = self._task.state["got"]
             self._crawl.report(task.repo, task.kind, listed, max(self._total, listed))
 
-    def _save_reply(self, reply: HttpReply[ListingRepository], count: int) -> None:
+    def _save_reply(self, reply: GraphReply[ListingRepository], count: int) -> None:
         """Store a page; one that lacks an issue is requested again in smaller pages."""
         repository = reply.data.get("r0")
         if repository is None:

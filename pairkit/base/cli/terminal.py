@@ -183,6 +183,8 @@ def run(command: Callable[[], Any]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8
+    # A closed standard input is an empty one.
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     try:
         with shell():
             _run_or_exit(command)

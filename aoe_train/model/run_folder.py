@@ -1,4 +1,4 @@
-"""A run's folders, the record that identifies a run, hashes of its inputs, and the cache."""
+"""Folders of runs: locks, the record (run.json) by which a run is finished or continued, and its hashes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platform
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -41,6 +41,7 @@ RUN_FILE = "run.json"
 _MADE_BY = "aoe "
 
 
+@dataclass(frozen=True)
 class OutputResult(CommandResult):
     """Base of results that are a file or folder."""
 
@@ -52,15 +53,13 @@ class OutputResult(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The `--json` object."""
-        result: Any = self
-        return {**asdict(result), "out": str(self.out)}
+        return {**asdict(self), "out": str(self.out)}
 
     @classmethod
-    def from_facts(cls, out: Path, facts: Mapping[str, object]) -> Self:
+    def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
         """The result that a folder's run.json records."""
-        result: Any = cls
-        values = {field.name: facts.get(field.name) for field in fields(result)}
-        return cls(**{**values, "out": out})
+        recorded: Any = {field.name: facts.get(field.name) for field in fields(cls)}
+        return cls(**{**recorded, "out": out})
 
 
 def work_beside(out: Path) -> Path:
@@ -90,10 +89,9 @@ def working_folder(work: Path) -> Iterator[None]:
 
 def read_run(folder: Path) -> dict[str, Any] | None:
     """The run.json in a folder; None if there is none of `aoe train`."""
-    run = try_read_json_object(folder / RUN_FILE)
-    if run is None or not str(run.get("made_by", "")).startswith(_MADE_BY):
-        return None
-    return run if isinstance(run.get("origin"), dict) else None
+    run = try_read_json_object(folder / RUN_FILE) or {}
+    is_ours = str(run.get("made_by")).startswith(_MADE_BY)
+    return run if is_ours and isinstance(run.get("origin"), dict) else None
 
 
 def exported_there(out: Path, command: str, *, fresh: bool) -> dict[str, Any] | None:
@@ -121,20 +119,20 @@ def begin_or_go_on(
     fresh: bool,
 ) -> dict[str, object] | None:
     """Prepare the working folder for a run; returns the record of a finished one."""
+    finished = None
     if fresh:
         clear(work)
     else:
         finished = read_run(out)
-        for folder, run in ((out, finished), (work, read_run(work))):
-            if run is None:
-                continue
-            check_same_run(folder, run["origin"], origin)
-            if "diverged" in run:  # it would diverge again
-                raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
-        if finished is not None:
-            return finished
-    _write_run(work, origin)
-    return None
+    for folder, run in ((out, finished), (work, read_run(work))):
+        if run is None:
+            continue
+        check_same_run(folder, run["origin"], origin)
+        if "diverged" in run:  # it would diverge again
+            raise ConfigError(f"{folder}: {one_line(str(run['diverged']), 4096)}")
+    if finished is None:
+        _write_run(work, origin)
+    return finished
 
 
 def mark_diverged(work: Path, origin: Mapping[str, object], message: str) -> None:
@@ -197,13 +195,13 @@ def hash_config(config: PretrainedConfig) -> str:
     parts: dict[str, Any] = config.to_dict()
     for origin in ("_name_or_path", "transformers_version", "architectures"):
         parts.pop(origin, None)
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(parts)
 
 
 def digest_of(identity: Mapping[str, object] | Sequence[str]) -> str:
-    """SHA-256 of a model's identity, or of other JSON."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of a model's identity, or of other values as JSON."""
+    text = json.dumps(identity, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def hash_files(source: Source | None) -> dict[str, str]:
