@@ -38,21 +38,22 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     sizes = np.array([*map(len, batches)])
     ends = np.cumsum(sizes)
     starts = ends - sizes
+
     lowest = np.minimum.reduceat(labels[rows], starts)
     highest = np.maximum.reduceat(labels[rows], starts)
     is_single = (lowest == highest) & (sizes > 1)
+
     for label in np.unique(lowest[is_single]):
         is_other = labels[rows] != label
         counts = np.add.reduceat(is_other, starts, dtype=np.int64)
         # Batches that keep a row with another label after giving one away.
         donors = np.flatnonzero(counts > 1).tolist()
+
         # Swaps for earlier labels have mixed some of the batches.
         for batch in np.flatnonzero(is_single & (counts == 0)).tolist():
             if not donors:
                 break
-            above = bisect(donors, batch)
-            near = donors[max(0, above - 1) : above + 1]
-            donor = min(near, key=lambda each: abs(each - batch))
+            donor = _nearest(donors, batch)
             start = starts[donor]
             others = start + np.flatnonzero(is_other[start : ends[donor]])
             # In both batches, the row that is closest to the other batch.
@@ -63,7 +64,15 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             is_other[swapped] = [True, False]
             if len(others) == 2:
                 del donors[bisect(donors, donor) - 1]
+
     batches[:] = np.split(rows, starts[1:])
+
+
+def _nearest(ascending: list[int], number: int) -> int:
+    """The nearest of ascending numbers; of two that are equally near, the lower."""
+    above = bisect(ascending, number)
+    around = ascending[max(0, above - 1) : above + 1]
+    return min(around, key=lambda each: abs(each - number))
 
 
 class Batches:
@@ -239,9 +248,9 @@ class Mixture(Sampler[list[int]]):
         *,
         seed: int = 0,
         world: int = 1,
-        rank: int | None = None,
+        rank: int = 0,
     ) -> None:
-        """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
+        """Mix the batches of datasets with these weights, and yield this rank's rows of each."""
         self.batches = batches
         self._mix = mix
         self._is_round_robin = mix.order == "round-robin"
@@ -269,9 +278,7 @@ class Mixture(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            if self._rank is not None:
-                rows = np.split(rows, self._world)[self._rank]
-            yield rows.tolist()
+            yield np.split(rows, self._world)[self._rank].tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""

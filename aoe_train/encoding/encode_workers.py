@@ -13,7 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -141,16 +141,16 @@ class _Part(NamedTuple):
 class EncoderPool(ABC):
     """Workers that load the same model; `vectors` divides the parts among them."""
 
-    # Workers, and their pending answers, are `Any`, as those of Ray have no types.
+    # Workers and their pending answers are `Any`, because Ray's have no types.
 
     model_info: ModelInfo
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._free: deque[Any] = deque()
+        self._free = deque[Any]()
         # By the pending answer, a worker and its part; None while it loads the model.
         self._busy: dict[Any, tuple[Any, _Part | None]] = {}
-        self._lost_parts: deque[_Part] = deque()  # of workers that were lost
+        self._lost_parts = deque[_Part]()  # of workers that were lost
 
     @abstractmethod
     def _begin(self, worker: Any, texts: list[str]) -> object:
@@ -319,7 +319,8 @@ class _Worker:
 
 def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
     """A worker's main function: load the model, then answer each part with its vectors."""
-    try:
+    # The pipe's errors mean that the parent has ended.
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             info, encode = load_worker(spec, number)
             pipe.send(info)
@@ -327,8 +328,6 @@ def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
                 pipe.send(encode(pipe.recv()))
         except PairkitError as error:
             pipe.send(error)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the parent has ended
 
 
 @contextmanager
@@ -435,7 +434,7 @@ def _plan_actors(
         raise ConfigError(
             f"--device {device}: the cluster has no GPU; give cpu, or leave it out"
         )
-    cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
+    cores = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
         raise ConfigError(
             "the cluster has no CPU cores; start a node with `ray start --num-cpus`"

@@ -112,16 +112,15 @@ def _by_bucket(
     options: Options,
 ) -> Heads:
     """Attention with torch's own function."""
-    causal = options.causal
-    window = options.window
     outputs = []
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
         # Causal queries never see padding, which comes last; without a mask torch can use faster kernels.
-        plain = causal and (window is None or bucket.length <= window)
+        window = options.window
+        plain = options.causal and (window is None or bucket.length <= window)
         bias = None
         if not plain:
-            bias = bucket.bias(causal=causal, window=window, dtype=query.dtype)
+            bias = bucket.bias(causal=options.causal, window=window, dtype=query.dtype)
         grid = functional.scaled_dot_product_attention(
             q,
             k,
