@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any
 from gis_builder.api import crawls, datasets
 from pairkit.base.cli.commands import add_command, application, run_command
 from pairkit.base.cli.options import RUN, Option
-from pairkit.base.cli.terminal import show
+from pairkit.base.cli.terminal import CommandResult, show
 from pairkit.dataset.shared_options import SHARED
 
 if TYPE_CHECKING:
     from gis_builder.crawling.crawl import Plan
-    from gis_builder.crawling.import_preview import ImportPreview
-    from gis_builder.crawling.status import Crawled
-    from gis_builder.detection.explain import Explanation
-    from gis_builder.detection.verdict_files import Detected
-    from gis_builder.pairing.pairing_results import ArchiveBuilt, Built, HoursRead
 
 app = application(
     "gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS)."
@@ -27,7 +22,7 @@ app = application(
 @SHARED(
     dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True)
 )
-def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> Plan | Built:
+def _build(arguments: dict[str, Any], *, dry_run: bool = False) -> CommandResult:
     if dry_run:
         return _with_build(datasets.plan_of_build(**arguments))
     return datasets.build(**arguments)
@@ -38,7 +33,7 @@ def _plan(arguments: dict[str, Any]) -> Plan:
 
 
 def _with_build(plan: Plan) -> Plan:
-    """The plan, followed by a build with the same options."""
+    """The plan, with a build with the same options as the next step."""
     return replace(plan, build=run_command("gis", "build"))
 
 
@@ -49,9 +44,7 @@ def _with_build(plan: Plan) -> Plan:
         main=True,
     )
 )
-def _import(
-    arguments: dict[str, Any], *, dry_run: bool = False
-) -> ImportPreview | Crawled:
+def _import(arguments: dict[str, Any], *, dry_run: bool = False) -> CommandResult:
     if dry_run:
         return crawls.preview_import(**arguments)
     return crawls.import_tracker(**arguments)
@@ -59,7 +52,8 @@ def _import(
 
 def _crawl(
     arguments: dict[str, Any], *, json: bool = False, quiet: bool = False
-) -> Crawled:
+) -> CommandResult:
+    """An incomplete crawl also prints its result, before the error."""
     from gis_builder.crawling.status import IncompleteCrawlError
 
     try:
@@ -76,12 +70,10 @@ def _crawl(
         main=True,
     )
 )
-def _detect(
-    arguments: dict[str, Any], *, explain: str | None = None
-) -> Detected | Explanation:
+def _detect(arguments: dict[str, Any], *, explain: str | None = None) -> CommandResult:
     if explain is None:
         return crawls.detect(**arguments)
-    del arguments["progress"]
+    del arguments["progress"]  # one issue takes no time
     return crawls.explain(issue=explain, **arguments)
 
 
@@ -90,9 +82,7 @@ def _detect(
         "Only read the hours into `work`; their files can then be deleted."
     )
 )
-def _archive(
-    arguments: dict[str, Any], *, read_only: bool = False
-) -> HoursRead | ArchiveBuilt:
+def _archive(arguments: dict[str, Any], *, read_only: bool = False) -> CommandResult:
     if read_only:
         return datasets.read_hours(**arguments)
     return datasets.archive(**arguments)

@@ -7,10 +7,9 @@ each an epoch has.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
 
 import numpy as np
 import torch
@@ -35,34 +34,45 @@ _ORDER_STREAM = 1
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     """Swap rows of near batches, in place, so that as many as possible have more than one label."""
-    by_label = defaultdict[float, list[int]](list)  # the batches with a single label
-    for batch, rows in enumerate(batches):
-        first_label = labels[rows[0]]
-        if len(rows) > 1 and (labels[rows] == first_label).all():
-            by_label[first_label].append(batch)
-    starts = np.cumsum([0, *map(len, batches[:-1])])
-    for label in sorted(by_label):
-        # Rows of each batch that could be given away.
-        is_other = labels[np.concatenate(batches)] != label
-        other_labels = np.add.reduceat(is_other, starts, dtype=np.int64)
-        for batch in by_label[label]:
-            if other_labels[batch]:  # an earlier swap has changed it
-                continue
-            donors = np.flatnonzero(other_labels >= 2)
-            if not len(donors):
+    rows = np.concatenate(batches)
+    sizes = np.array([*map(len, batches)])
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+
+    lowest = np.minimum.reduceat(labels[rows], starts)
+    highest = np.maximum.reduceat(labels[rows], starts)
+    is_single = (lowest == highest) & (sizes > 1)
+
+    for label in np.unique(lowest[is_single]):
+        is_other = labels[rows] != label
+        counts = np.add.reduceat(is_other, starts, dtype=np.int64)
+        # Batches that keep a row with another label after giving one away.
+        donors = np.flatnonzero(counts > 1).tolist()
+
+        # Swaps for earlier labels have mixed some of the batches.
+        for batch in np.flatnonzero(is_single & (counts == 0)).tolist():
+            if not donors:
                 break
-            donor = donors[np.argmin(np.abs(donors - batch))]
-            # Swap the rows that are closest to the other batch.
-            candidates = np.flatnonzero(labels[batches[donor]] != label)
-            give = 0
-            take = candidates[-1]
+            donor = _nearest(donors, batch)
+            start = starts[donor]
+            others = start + np.flatnonzero(is_other[start : ends[donor]])
+            # In both batches, the row that is closest to the other batch.
+            swapped = [starts[batch], others[-1]]
             if donor > batch:
-                give = -1
-                take = candidates[0]
-            row = batches[batch][give]
-            batches[batch][give] = batches[donor][take]
-            batches[donor][take] = row
-            other_labels[donor] -= 1
+                swapped = [ends[batch] - 1, others[0]]
+            rows[swapped] = rows[swapped[::-1]]
+            is_other[swapped] = [True, False]
+            if len(others) == 2:
+                del donors[bisect(donors, donor) - 1]
+
+    batches[:] = np.split(rows, starts[1:])
+
+
+def _nearest(ascending: list[int], number: int) -> int:
+    """The nearest of ascending numbers; of two that are equally near, the lower."""
+    above = bisect(ascending, number)
+    around = ascending[max(0, above - 1) : above + 1]
+    return min(around, key=lambda each: abs(each - number))
 
 
 class Batches:
@@ -101,11 +111,11 @@ class Batches:
                 f"{len(examples)} rows, expected at least one for each of {world} processes; start fewer"
             )
         self.examples = examples
-        self.copies = 2 if examples.kind == "single" and views else 1  # of a text
+        self._copies = 2 if examples.kind == "single" and views else 1  # of a text
         self.left_out = len(examples) % world
         self.text_lengths = lengths
         counts = examples.token_counts(lengths, slice(None))
-        self._lengths = self.copies * counts.sum(axis=1)
+        self._lengths = self._copies * counts.sum(axis=1)
         self._batch_size = batch_size
         self._strategy = settings.strategy
         self._seed = seed
@@ -132,7 +142,7 @@ class Batches:
     def count_tokens(self, rows: Sequence[int]) -> int:
         """Number of tokens of a batch, in which a single text can occur twice."""
         texts = distinct_texts(self.examples.rows[rows])
-        return self.copies * int(self.text_lengths[texts].sum())
+        return self._copies * int(self.text_lengths[texts].sum())
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -211,7 +221,7 @@ def collate(
     content_ids = texts
     if examples.content_ids is not None:
         content_ids = examples.content_ids[texts]
-    batch: dict[str, Any] = {
+    batch: dict[str, object] = {
         **store.batch(texts),
         "rows": torch.from_numpy(in_batch),
         "texts": torch.from_numpy(content_ids),
@@ -238,9 +248,9 @@ class Mixture(Sampler[list[int]]):
         *,
         seed: int = 0,
         world: int = 1,
-        rank: int | None = None,
+        rank: int = 0,
     ) -> None:
-        """Mix the batches of datasets with these weights; without a rank, yield the rows of all ranks."""
+        """Mix the batches of datasets with these weights, and yield this rank's rows of each."""
         self.batches = batches
         self._mix = mix
         self._is_round_robin = mix.order == "round-robin"
@@ -268,9 +278,7 @@ class Mixture(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            if self._rank is not None:
-                rows = np.split(rows, self._world)[self._rank]
-            yield rows.tolist()
+            yield np.split(rows, self._world)[self._rank].tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""

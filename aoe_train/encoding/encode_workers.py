@@ -13,12 +13,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from aoe_train.encoding.embedders.embedder import load_encoder
 from pairkit.base.errors import ConfigError, PairkitError
@@ -76,14 +76,8 @@ def model_info(
         settings["dim"] = size
     if model.dim is not None and (options.dim, normalize) != (None, None):
         settings["truncated"] = "before scaling"  # by itself, the model scales first
-    encode = partial(
-        encoder.encode,
-        prompt=prompt,
-        normalize=normalize,
-        dim=options.dim,
-        batch_tokens=options.batch_tokens,
-    )
-    return ModelInfo(size, settings), encode
+    encode_options = replace(options, prompt=prompt, prompt_name=None)
+    return ModelInfo(size, settings), partial(encoder.encode, **vars(encode_options))
 
 
 @dataclass(frozen=True)
@@ -133,39 +127,42 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
         raise ConfigError(
             f"--workers {count}: expected at least one for each of the {len(devices)} devices"
         )
-    if not devices:
-        return [None] * count
-    return [devices[number % len(devices)] for number in range(count)]
+    named: Sequence[str | None] = devices or [None]
+    return [named[number % len(named)] for number in range(count)]
+
+
+class _Part(NamedTuple):
+    """Texts that one worker encodes, and their place among all parts."""
+
+    number: int
+    texts: list[str]
 
 
 class EncoderPool(ABC):
     """Workers that load the same model; `vectors` divides the parts among them."""
 
+    # Workers and their pending answers are `Any`, because Ray's have no types.
+
     model_info: ModelInfo
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._free: deque[Any] = deque()
-        # Workers by their pending answer, with a part's number and texts; without while they load the model.
-        self._busy: dict[Any, tuple[Any, int | None, list[str]]] = {}
-        self._lost_parts: deque[tuple[int, list[str]]] = deque()
+        self._free = deque[Any]()
+        # By the pending answer, a worker and its part; None while it loads the model.
+        self._busy: dict[Any, tuple[Any, _Part | None]] = {}
+        self._lost_parts = deque[_Part]()  # of workers that were lost
 
     @abstractmethod
-    def _begin(self, worker: Any, part: list[str]) -> object:
-        """Let a worker encode a part; returns its pending answer."""
+    def _begin(self, worker: Any, texts: list[str]) -> object:
+        """Let a worker encode texts; returns its pending answer."""
 
     @abstractmethod
     def _first(self, pending: list[Any]) -> object:
         """Wait for one of the pending answers."""
 
     @abstractmethod
-    def _answer(self, worker: Any, pending: Any) -> Any:
-        """The finished answer of a worker."""
-
-    def _replace(self, worker: object, number: int | None, error: WorkerLost) -> None:
-        """Start another worker instead of a lost one; processes are not replaced."""
-        del worker, number
-        raise error
+    def _answer(self, worker: Any, part: _Part | None, pending: Any) -> Any:
+        """The vectors of a part, or the `ModelInfo`; None if the worker was lost and replaced."""
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
@@ -176,14 +173,14 @@ class EncoderPool(ABC):
         while True:
             while self._free:
                 if self._lost_parts:
-                    self._send(*self._lost_parts.popleft())
+                    self._send(self._lost_parts.popleft())
                     continue
                 if sent == yielded + _AHEAD * self._count:
                     break
-                part = next(unread, None)
-                if part is None:
+                texts = next(unread, None)
+                if texts is None:
                     break
-                self._send(sent, part)
+                self._send(_Part(sent, texts))
                 sent += 1
             if sent == yielded:
                 return
@@ -192,33 +189,33 @@ class EncoderPool(ABC):
                 yield finished.pop(yielded)
                 yielded += 1
 
-    def _send(self, number: int, part: list[str]) -> None:
+    def _send(self, part: _Part) -> None:
         worker = self._free.popleft()
-        self._busy[self._begin(worker, part)] = worker, number, part
+        self._busy[self._begin(worker, part.texts)] = worker, part
 
     def _receive(self) -> dict[int, np.ndarray]:
         """Wait for a worker; returns the vectors of its part by number, unless it loaded the model."""
         pending = self._first(list(self._busy))
-        worker, number, part = self._busy.pop(pending)
-        try:
-            answer = self._answer(worker, pending)
-        except WorkerLost as error:
-            if number is not None:
-                self._lost_parts.append((number, part))
-            self._replace(worker, number, error)
+        worker, part = self._busy.pop(pending)
+        answer = self._answer(worker, part, pending)
+        if answer is None:
             return {}
         self._free.append(worker)
-        if number is not None:
-            return {number: answer}
+        if part is not None:
+            return {part.number: answer}
+        self._check_model(answer)
+        return {}
+
+    def _check_model(self, info: ModelInfo) -> None:
+        """Remember the first worker's model, as every worker must load the same."""
         if not hasattr(self, "model_info"):
-            self.model_info = answer
-        differences = differing(self.model_info.settings, answer.settings)
+            self.model_info = info
+        differences = differing(self.model_info.settings, info.settings)
         if differences:
             raise ConfigError(
                 f"a worker loaded a model that differs from the first worker's in {'; '.join(differences)};"
                 " use devices of one kind, and don't change the model's files"
             )
-        return {}
 
 
 class WorkerPool(EncoderPool):
@@ -231,7 +228,7 @@ class WorkerPool(EncoderPool):
             for number in range(self._count):
                 worker = _Worker(spec, number)
                 self._workers.append(worker)
-                self._busy[worker.pipe] = worker, None, []
+                self._busy[worker.pipe] = worker, None
             self._receive()
         except BaseException:
             self.close()
@@ -248,15 +245,17 @@ class WorkerPool(EncoderPool):
         for worker in self._workers:
             worker.end()
 
-    def _begin(self, worker: _Worker, part: list[str]) -> Connection:
-        worker.send(part)
+    def _begin(self, worker: _Worker, texts: list[str]) -> Connection:
+        worker.send(texts)
         return worker.pipe
 
     def _first(self, pending: list[Connection]) -> object:
         return wait(pending)[0]
 
-    def _answer(self, worker: _Worker, pending: Connection) -> object:
-        del pending
+    def _answer(
+        self, worker: _Worker, part: _Part | None, pending: Connection
+    ) -> object:
+        del part, pending
         return worker.receive()
 
 
@@ -278,13 +277,10 @@ class _Worker:
             )
             self._process.start()
 
-    def __str__(self) -> str:
-        return self._process.name
-
-    def send(self, part: list[str]) -> None:
-        """Send a part to an idle worker."""
+    def send(self, texts: list[str]) -> None:
+        """Send texts to an idle worker."""
         try:
-            self.pipe.send(part)
+            self.pipe.send(texts)
         except OSError as error:
             raise self._ended() from error
 
@@ -311,19 +307,20 @@ class _Worker:
         self._process.join(_END_S)
         code = self._process.exitcode
         if code is not None and code < 0:
-            cause = f"was killed ({signal.Signals(-code).name})"
+            cause = f"was killed by signal {-code} ({signal.strsignal(-code)})"
             if -code == signal.SIGKILL:
                 cause += ", perhaps because the system ran out of memory"
         else:
             cause = f"ended with code {code}; see its messages above"
         return ConfigError(
-            f"{self}: {cause}; run the same command again to continue, or with fewer workers"
+            f"{self._process.name}: {cause}; run the same command again to continue, or with fewer workers"
         )
 
 
 def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
     """A worker's main function: load the model, then answer each part with its vectors."""
-    try:
+    # The pipe's errors mean that the parent has ended.
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             info, encode = load_worker(spec, number)
             pipe.send(info)
@@ -331,8 +328,6 @@ def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
                 pipe.send(encode(pipe.recv()))
         except PairkitError as error:
             pipe.send(error)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the parent has ended
 
 
 @contextmanager
@@ -363,7 +358,7 @@ class ActorPool(EncoderPool):
         self._cluster = cluster
         actor_class = cluster.ray.remote(scheduling_strategy="SPREAD", **resources)
         self._new_actor = actor_class(_Actor).remote
-        self._spec = replace(spec, devices=spec.devices[:1])
+        self._spec = spec
         self._losses = Counter[int | None]()  # by part; None: while loading the model
         for _ in range(count):
             self._start()
@@ -375,29 +370,35 @@ class ActorPool(EncoderPool):
     def _start(self) -> None:
         actor = self._cluster.begun(self._new_actor)
         pending = self._cluster.begun(actor.load.remote, self._spec)
-        self._busy[pending] = actor, None, []
+        self._busy[pending] = actor, None
 
-    def _begin(self, worker: Any, part: list[str]) -> object:
-        return self._cluster.begun(worker.vectors.remote, part)
+    def _begin(self, worker: Any, texts: list[str]) -> object:
+        return self._cluster.begun(worker.vectors.remote, texts)
 
     def _first(self, pending: list[object]) -> object:
         return self._cluster.first(pending)
 
-    def _answer(self, worker: object, pending: object) -> object:
-        del worker
-        answer = self._cluster.fetched(pending)
-        if isinstance(answer, ModelInfo):
+    def _answer(self, worker: object, part: _Part | None, pending: object) -> object:
+        try:
+            answer = self._cluster.fetched(pending)
+        except WorkerLost as error:
+            self._replace(worker, part, error)
+            return None
+        if part is None:
             self._losses[None] = 0
         return answer
 
-    def _replace(self, worker: object, number: int | None, error: WorkerLost) -> None:
+    def _replace(self, worker: object, part: _Part | None, error: WorkerLost) -> None:
         """Start another actor; give up after repeated losses for one part, or while loading the model."""
+        number = None
+        most = _MAX_LOSSES * self._count
+        activity = "loading the model"
+        if part is not None:
+            number = part.number
+            most = _MAX_LOSSES
+            activity = "encoding the same texts"
+            self._lost_parts.append(part)
         self._losses[number] += 1
-        most = _MAX_LOSSES
-        activity = "encoding the same texts"
-        if number is None:
-            most *= self._count
-            activity = "loading the model"
         if self._losses[number] > most:
             raise ConfigError(
                 f"actors were lost repeatedly while {activity} ({error}), probably because memory ran out;"
@@ -416,9 +417,9 @@ class _Actor:
         info, self._encode = load_worker(spec, 0)
         return info
 
-    def vectors(self, part: list[str]) -> np.ndarray:
-        """Encode a part."""
-        return self._encode(part)
+    def vectors(self, texts: list[str]) -> np.ndarray:
+        """Encode a part's texts."""
+        return self._encode(texts)
 
 
 def _plan_actors(
@@ -433,7 +434,7 @@ def _plan_actors(
         raise ConfigError(
             f"--device {device}: the cluster has no GPU; give cpu, or leave it out"
         )
-    cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
+    cores = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
     if not cores:
         raise ConfigError(
             "the cluster has no CPU cores; start a node with `ray start --num-cpus`"

@@ -267,7 +267,8 @@ def mixture(rows, weights=None, batch=4, world=1, rank=None, **flags):
         for place, count in enumerate(rows)
     ]
     mix = MixSettings(**flags)
-    return Mixture(each, weights or [1] * len(rows), mix, rank=rank, world=world)
+    place = {} if rank is None else {"rank": rank, "world": world}
+    return Mixture(each, weights or [1] * len(rows), mix, **place)
 
 
 @given(SIZES, ORDERS, st.integers(0, 9))

@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 from collections import namedtuple
 from functools import partial
 from types import SimpleNamespace
@@ -75,7 +76,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
                 if number == 2:
                     os.kill(both._workers[1]._process.pid, 9)
 
-        message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
+        message = r"^worker 2 of 2: was killed by signal 9 \(Killed\), perhaps because the system ran out of memory"
         with config_error(message):
             encode_file(texts, out, killed, both.model_info.dim, settings)
     assert not out.exists()
@@ -91,6 +92,11 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
+    with team(bert, 1) as one:
+        (worker,) = one._workers
+        os.kill(worker._process.pid, signal.SIGRTMIN)
+        with config_error(r"killed by signal \d+ \(Real-time signal 0\); run"):
+            list(one.vectors([["a cat"]]))
     unknown = WorkerSpec(str(bert), "fp32", EncodeOptions("nothing"), [None, None])
     with config_error("'nothing'"):
         WorkerPool(unknown)

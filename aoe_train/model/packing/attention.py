@@ -112,23 +112,23 @@ def _by_bucket(
     options: Options,
 ) -> Heads:
     """Attention with torch's own function."""
-    scaling, dropout, causal, window = options
     outputs = []
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
         # Causal queries never see padding, which comes last; without a mask torch can use faster kernels.
-        plain = causal and (window is None or bucket.length <= window)
+        window = options.window
+        plain = options.causal and (window is None or bucket.length <= window)
         bias = None
         if not plain:
-            bias = bucket.bias(causal=causal, window=window, dtype=query.dtype)
+            bias = bucket.bias(causal=options.causal, window=window, dtype=query.dtype)
         grid = functional.scaled_dot_product_attention(
             q,
             k,
             v,
             attn_mask=bias,
-            dropout_p=dropout,
+            dropout_p=options.dropout,
             is_causal=plain,
-            scale=scaling,
+            scale=options.scaling,
         )
         out = grid.transpose(1, 2).flatten(0, 1)
         if not bucket.even:
@@ -178,8 +178,7 @@ class _Attention(torch.autograd.Function):
         dtype = torch.promote_types(out.dtype, torch.float32)  # sums need it
         deltas = (gradient * out).sum(-1, keepdim=True, dtype=dtype)
         to_query, to_key, to_value = (
-            torch.empty_like(part, memory_format=torch.contiguous_format)
-            for part in (query, key, value)
+            part.new_empty(part.shape) for part in (query, key, value)
         )
         buckets = zip(packed.buckets, normalisers, strict=True)
         for number, (bucket, normaliser) in enumerate(buckets):
@@ -188,17 +187,17 @@ class _Attention(torch.autograd.Function):
             g, delta = (bucket.heads(part, zeros=True) for part in (gradient, deltas))
             q = q.mul(options.scaling)
             weights = _scores(bucket, q, k, options).sub_(normaliser).exp_()
-            from_value = torch.bmm(g, v.transpose(1, 2))
+            to_weights = torch.bmm(g, v.transpose(1, 2))
             kept = weights
             if options.dropout:
                 mask, share = keep_mask(weights.shape, options.dropout, seed + number)
                 keep = mask.to(weights.dtype)
                 kept = (weights * keep).mul_(1 / share)
-                from_value.mul_(keep).mul_(1 / share)
+                to_weights.mul_(keep).mul_(1 / share)
             bucket.put_heads(torch.bmm(kept.transpose(1, 2), g), to_value)
-            from_scores = from_value.sub_(delta).mul_(weights)
-            bucket.put_heads(torch.bmm(from_scores, k).mul_(options.scaling), to_query)
-            bucket.put_heads(torch.bmm(from_scores.transpose(1, 2), q), to_key)
+            to_scores = to_weights.sub_(delta).mul_(weights)
+            bucket.put_heads(torch.bmm(to_scores, k).mul_(options.scaling), to_query)
+            bucket.put_heads(torch.bmm(to_scores.transpose(1, 2), q), to_key)
         return to_query, to_key, to_value, None, None
 
 
@@ -269,12 +268,11 @@ def flash(
     options: Options,
 ) -> Heads:
     """Attention within each sequence, from one bound to the next; `kv` divides `head`."""
-    scaling, dropout, causal, window = options
     sides = {}
-    if window is not None:
-        sides["window_size_left"] = window - 1
-        if not causal:
-            sides["window_size_right"] = window - 1
+    if options.window is not None:
+        sides["window_size_left"] = options.window - 1
+        if not options.causal:
+            sides["window_size_right"] = options.window - 1
     outputs = torch.ops.aten._flash_attention_forward(
         query,
         key,
@@ -283,10 +281,10 @@ def flash(
         bounds,
         longest,
         longest,
-        dropout,
-        causal,
+        options.dropout,
+        options.causal,
         False,  # noqa: FBT003 - positional in C++: return no debug mask
-        scale=scaling,
+        scale=options.scaling,
         **sides,
     )
     return outputs[0]  # type: ignore[no-any-return]
