@@ -9,7 +9,7 @@ import polars as pl
 import gis_builder
 from gis_builder.pairing.pair_folder import write_gis
 from gis_builder.store import GITHUB
-from tests.support.shorthand import data_error, parametrize, text_table
+from tests.support.shorthand import data_error, parametrize, table, text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .working_folder import imported
@@ -128,19 +128,14 @@ def test_no_dataset_without_positives(tmp_path, work, out, body, remark, message
     assert not (out).exists()
 
 
-@parametrize(
-    "dropped, remedy",
-    [
-        ({"relation_duplicate": 1}, "give relations='duplicate,same'"),
-        (
-            {"relation_tracked": 1, "relation_indirect": 1},
-            "give relations='same,tracked'",
-        ),
-        (
-            {"text_too_short": 1, "same_text": 1, "low_same_probability": 1},
-            "lower min_same_probability= or lower text.min_words and text.min_chars",
-        ),
-    ],
+@table(
+    """
+    dropped, remedy
+    {'relation_duplicate': 1} | give relations='duplicate,same'
+    {'relation_tracked': 1, 'relation_indirect': 1} | give relations='same,tracked'
+    {'text_too_short': 1, 'same_text': 1, 'low_same_probability': 1} | both
+    """,
+    both="lower min_same_probability= or lower text.min_words and text.min_chars",
 )
 def test_the_remedy_follows_the_reasons(out, dropped, remedy):
     run = {"settings": {"pair": {"relations": ["same"]}}}

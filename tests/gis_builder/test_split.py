@@ -17,7 +17,7 @@ from gis_builder.pairing.split import (
 from gis_builder.settings import PAPER_RATIO, BuildSettings, PairSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
-from tests.support.shorthand import config_error, each_line, raises
+from tests.support.shorthand import config_error, each_line, raises, table
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
@@ -34,6 +34,11 @@ def split(clusters, issues, sizes=None, ties=(), ratio=1.0, seed=0):
         ties,
         BuildSettings(split={"sizes": sizes}, pair={"ratio": ratio}, seed=seed),
     )
+
+
+def numbers(drawn):
+    """The numbers of the two issues of each pair."""
+    return [(pair.first.number, pair.second.number) for pair in drawn]
 
 
 def sizes_of(splits):
@@ -180,10 +185,8 @@ def test_each_edge_is_a_pair_with_its_grounds():
     positives = make_positives(
         [chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0
     )
-    pairs = [
-        (p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs
-    ]
-    assert pairs == [(5, 1, 1, "o/n#1"), (9, 5, 1, "o/n#1")]
+    assert numbers(positives.pairs) == [(5, 1), (9, 5)]
+    assert {(p.label, p.cluster) for p in positives.pairs} == {(1, "o/n#1")}
     assert [p.grounds for p in positives.pairs] == [grounds(ref(5)), None]
     assert positives.dropped == []
 
@@ -206,16 +209,15 @@ def test_unusable_texts_drop_the_pair_with_a_reason():
 
 
 def test_all_within_cluster_with_a_cap_keeps_the_edges():
-    numbers = range(1, 7)
-    texts = texts_of(*map(ref, numbers))
-    all_pairs = PairSettings(all_within_cluster=True)
-    assert len(make_positives([cluster(*numbers)], texts, {}, all_pairs, 0).pairs) == 15
-    with_cap = PairSettings(all_within_cluster=True, cluster_cap=7)
-    capped = make_positives([cluster(*numbers)], texts, {}, with_cap, 0)
+    def positives(**cap):
+        pairing = PairSettings(all_within_cluster=True, **cap)
+        return make_positives([six], texts_of(*six.members), {}, pairing, 0)
+
+    six = cluster(*range(1, 7))
+    assert len(positives().pairs) == 15
+    capped = positives(cluster_cap=7)
     assert len(capped.pairs) == 7
-    assert {(n, 1) for n in range(2, 7)} <= {
-        (p.first.number, p.second.number) for p in capped.pairs
-    }
+    assert {(n, 1) for n in range(2, 7)} <= {*numbers(capped.pairs)}
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
 
 
@@ -225,28 +227,24 @@ def test_only_selected_relations_make_pairs():
     grounds_of = {(ref(2), ref(1)): grounds(ref(2)), (ref(4), ref(3)): grounds(ref(4))}
     grounds_of[ref(3), ref(2)] = grounds(ref(3), Relation.SUPERSEDED)
     texts = texts_of(*map(ref, range(1, 5)))
-    positives = make_positives([chain], texts, grounds_of, PairSettings(), 0)
-    assert [(p.first.number, p.second.number) for p in positives.pairs] == [
-        (2, 1),
-        (4, 3),
-    ]
-    assert [(d.first.number, d.reason) for d in positives.dropped] == [
-        (3, "relation_superseded")
-    ]
-    all_pairs = make_positives(
-        [chain], texts, grounds_of, PairSettings(all_within_cluster=True), 0
-    )
-    assert [(p.first.number, p.second.number) for p in all_pairs.pairs] == [
-        (2, 1),
-        (4, 3),
-    ]
+
+    def positives(**fields):
+        pairing = PairSettings(**fields)
+        return make_positives([chain], texts, grounds_of, pairing, 0)
+
+    edges_only = positives()
+    dropped = [(d.first.number, d.reason) for d in edges_only.dropped]
+    assert dropped == [(3, "relation_superseded")]
+    all_pairs = positives(all_within_cluster=True)
+    assert numbers(edges_only.pairs) == numbers(all_pairs.pairs) == [(2, 1), (4, 3)]
     assert Counter(d.reason for d in all_pairs.dropped) == {
         "relation_superseded": 1,
         "relation_indirect": 3,
     }
-    both = PairSettings(relations="superseded, duplicate", all_within_cluster=True)
-    assert both.relations == (Relation.DUPLICATE, Relation.SUPERSEDED)
-    assert len(make_positives([chain], texts, grounds_of, both, 0).pairs) == 6
+    both = "superseded, duplicate"
+    assert len(positives(relations=both, all_within_cluster=True).pairs) == 6
+    parsed = PairSettings(relations=both).relations
+    assert parsed == (Relation.DUPLICATE, Relation.SUPERSEDED)
 
 
 def test_invalid_relations():
@@ -265,31 +263,28 @@ def duplicate(number, *targets):
     return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
 
 
-def numbers(*verdicts):
-    return [
+@table("""
+    targets, expected
+    # a pair, chains, a star, a cycle and two clusters
+    {2: [1]} | [('o/n#1', [1, 2], 1)]
+    {1: [2], 2: [3]} | [('o/n#1', [1, 2, 3], 3)]
+    {5: [9], 7: [9]} | [('o/n#5', [5, 7, 9], 9)]
+    {1: [2], 2: [1]} | [('o/n#1', [1, 2], 1)]
+    {3: [1, 2]} | [('o/n#1', [1, 2, 3], 1)]
+    {2: [1], 4: [3]} | [('o/n#1', [1, 2], 1), ('o/n#3', [3, 4], 3)]
+    # an issue is not a duplicate of itself
+    {3: [3], 4: []} | []
+""")
+def test_clusters(targets, expected):
+    verdicts = [duplicate(number, *others) for number, others in targets.items()]
+    assert [
         (
             cluster.id,
             [member.number for member in cluster.members],
             cluster.canonical.number,
         )
         for cluster in find_clusters(verdicts)
-    ]
-
-
-def test_clusters_of_pairs_chains_stars_and_cycles():
-    assert numbers(duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
-    assert numbers(duplicate(1, 2), duplicate(2, 3)) == [("o/n#1", [1, 2, 3], 3)]
-    assert numbers(duplicate(5, 9), duplicate(7, 9)) == [("o/n#5", [5, 7, 9], 9)]
-    assert numbers(duplicate(1, 2), duplicate(2, 1)) == [("o/n#1", [1, 2], 1)]
-    assert numbers(duplicate(3, 1, 2)) == [("o/n#1", [1, 2, 3], 1)]
-    assert numbers(duplicate(2, 1), duplicate(4, 3)) == [
-        ("o/n#1", [1, 2], 1),
-        ("o/n#3", [3, 4], 3),
-    ]
-
-
-def test_an_issue_is_not_a_duplicate_of_itself():
-    assert numbers(duplicate(3, 3), duplicate(4)) == []
+    ] == expected
 
 
 edges = st.lists(

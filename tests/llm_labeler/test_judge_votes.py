@@ -8,7 +8,7 @@ import polars as pl
 import llm_labeler
 from llm_labeler.parsing.turns import split_thought
 from tests.support.llm import reply
-from tests.support.shorthand import module_fixture, parametrize, text_table
+from tests.support.shorthand import module_fixture, parametrize, text_table, values
 
 from .llm_server import answering, entry
 
@@ -98,13 +98,14 @@ AMBIGUOUS = [
     )
 ]
 # Complete, followed by white space.
-TRUNCATED = [
-    ('{"1": "same", "2": "rela', "s?"),
-    ('{"1": "same", "2": "related"}    \n\n', "sr"),
-    ("1: same\n2: same", "s?"),  # the word may be truncated
-    ("1: same\n2: related\n", "sr"),
-    ("1: sa", "??"),
-]
+TRUNCATED = values(r"""
+    {"1": "same", "2": "rela | s?
+    '{"1": "same", "2": "related"}    \n\n' | sr
+    # the word may be truncated
+    '1: same\n2: same' | s?
+    '1: same\n2: related\n' | sr
+    1: sa | ??
+""")
 _DRAW = random.Random(5)
 _PIECES = [
     "1",

@@ -16,6 +16,7 @@ from tests.support.shorthand import (
     raises,
     remote_error,
     text_table,
+    values,
 )
 
 from .scripted_provider import Scripted, answer_at_once, asked, fails, run
@@ -306,12 +307,12 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store):
 
 def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail():
     breaker = Breaker("a", BreakerSettings(window=5, max_failures=0.8), concurrency=1)
-    reasons = [
-        ("timeout", "slow"),
-        ("connection", "reset"),
-        ("timeout", "slower"),
-        ("timeout", "slowest"),
-    ]
+    reasons = values("""
+        timeout | slow
+        connection | reset
+        timeout | slower
+        timeout | slowest
+    """)
     for reason, detail in reasons:
         breaker.note(CallFailed(reason, detail), 61.0)
     with remote_error(r"5 of the last 5 calls failed, most with timeout \(slowest\)"):

@@ -12,6 +12,7 @@ from tests.support.shorthand import (
     parametrize,
     remote_error,
     table,
+    values,
 )
 
 from .llm_server import answering, entry
@@ -244,26 +245,26 @@ def test_settings_that_affect_answers_make_other_questions(tmp_path):
 
     with serve() as server:
         asked(server, tmp_path / "out")
-        same = {
-            "concurrency": 3,
-            "rpm": 5,
-            "timeout_s": 1.0,
-            "price_in": 1.0,
-            "attempts": 2,
-        }
-        assert missing(**same, url=f"{server.base_url}/") == 0
-        changes = {
-            "kind": "openai",
-            "model": "b",
-            "temperature": 0.5,
-            "top_p": 0.5,
-            "seed": 1,
-            "max_tokens": 9,
-            "structured": "off",
-            "extra": {"min_p": 0.1},
-            "url": "http://localhost:2/v1",
-        }
-        assert [missing(**{name: value}) for name, value in changes.items()] == [1] * 9
+        same = values("""
+            concurrency | 3
+            rpm | 5
+            timeout_s | 1.0
+            price_in | 1.0
+            attempts | 2
+        """)
+        assert missing(**dict(same), url=f"{server.base_url}/") == 0
+        changes = values("""
+            kind | openai
+            model | b
+            temperature | 0.5
+            top_p | 0.5
+            seed | 1
+            max_tokens | 9
+            structured | off
+            extra | {"min_p": 0.1}
+            url | http://localhost:2/v1
+        """)
+        assert [missing(**{name: value}) for name, value in changes] == [1] * 9
 
 
 def test_the_bound_counts_bytes_and_the_schema(out):
@@ -278,27 +279,24 @@ def test_the_bound_counts_bytes_and_the_schema(out):
 
 # Formats that are refused or broken
 
-WORDINGS = (
+
+@table("""
+    status, words
     # Fireworks
-    (
-        400,
-        "JSON Schema not supported: could not understand the instance `{'type': 'object'}`.",
-    ),
-    (400, "Request contains an invalid argument."),  # Gemini
-    (
-        400,
-        'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.',
-    ),
-    (422, "Input validation error"),  # Together
-    (400, "We could not make sense of your request."),
-    (400, "response_format: json_schema is not available"),
-    (404, "No endpoints found that can handle the requested parameters."),  # OpenRouter
-    (500, "Failed to initialize samplers: failed to parse grammar"),  # llama.cpp
-    (501, "structured output is not implemented"),
-)
-
-
-@parametrize("status, words", WORDINGS)
+    400 | JSON Schema not supported: could not understand the instance `{'type': 'object'}`.
+    # Gemini
+    400 | Request contains an invalid argument.
+    400 | Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.
+    # Together
+    422 | Input validation error
+    400 | We could not make sense of your request.
+    400 | response_format: json_schema is not available
+    # OpenRouter
+    404 | No endpoints found that can handle the requested parameters.
+    # llama.cpp
+    500 | Failed to initialize samplers: failed to parse grammar
+    501 | structured output is not implemented
+""")
 def test_a_refused_format_is_left_out_and_remembered(status, words, out):
     with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, out, range(24), concurrency=4, attempts=1)

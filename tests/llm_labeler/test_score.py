@@ -6,7 +6,13 @@ import polars as pl
 import pytest
 
 import llm_labeler
-from tests.support.shorthand import approx, data_error, module_fixture, pair_table
+from tests.support.shorthand import (
+    approx,
+    data_error,
+    module_fixture,
+    pair_table,
+    values,
+)
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
@@ -39,14 +45,14 @@ TABLE = [
     row("t", "nobody labelled this", "negative", "c", "sss"),
 ]
 GOLD = pair_table(
-    [
-        ("t", "p1", 1),
-        ("t", "p2", 1),
-        ("t", "p3", 0),
-        ("t", "n1", 1),
-        ("t", "n2", 0),
-        ("t", "n3", 0),
-    ]
+    values("""
+        t | p1 | 1
+        t | p2 | 1
+        t | p3 | 0
+        t | n1 | 1
+        t | n2 | 0
+        t | n3 | 0
+    """)
 )
 
 

@@ -70,41 +70,32 @@ def test_paraphrases(same, text, expected):
 INVERTED = "Why don't they sleep?"
 
 
-NEGATIONS = [
-    ("The light is red.", "The light is not red."),
-    ("The ship can carry bread.", "The ship cannot carry bread."),
-    ("The ship has been seen.", "The ship has not been seen."),
-    ("The doctor treats the child.", "The doctor does not treat the child."),
-    ("Children sleep.", "Children do not sleep."),
-    ("They saw the house.", "They did not see the house."),
-    ("The doctor also visits the village.", "The doctor does not visit the village."),
-    ("The bank has an old doctor.", "The bank does not have an old doctor."),
-    (
-        "If the child eats bread, the rain stops.",
-        "If the child eats bread, the rain does not stop.",
-    ),
-    (
-        "The doctor near the house, who is old, treats the child.",
-        "The doctor near the house, who is old, does not treat the child.",
-    ),
-    ("There is a treatment.", "There is no treatment."),
-    ("Open the house.", "Do not open the house."),
-    ("They ate some bread.", "They did not eat any bread."),
-    ("The light is not red.", "The light is red."),
-    ("The child cannot sleep.", "The child can sleep."),
-    ("The child doesn't often sleep.", "The child often sleeps."),
-    ("They did not see the house.", "They saw the house."),
-    ("There is no treatment.", "There is a treatment."),
-    ("The doctor has no cats.", "The doctor has cats."),
-    ("She no longer lives in a house.", "She still lives in a house."),
-    ("The sentence is incorrect.", "The sentence is correct."),
-    ("They did not find any bread.", "They found some bread."),
-    ("Mutations cause deafness.", "Mutations do not cause deafness."),
-    (
-        "If you have a fever, you should see a doctor.",
-        "If you have a fever, you should not see a doctor.",
-    ),
-]
+NEGATIONS = values("""
+    The light is red. | The light is not red.
+    The ship can carry bread. | The ship cannot carry bread.
+    The ship has been seen. | The ship has not been seen.
+    The doctor treats the child. | The doctor does not treat the child.
+    Children sleep. | Children do not sleep.
+    They saw the house. | They did not see the house.
+    The doctor also visits the village. | The doctor does not visit the village.
+    The bank has an old doctor. | The bank does not have an old doctor.
+    If the child eats bread, the rain stops. | If the child eats bread, the rain does not stop.
+    The man near a house, who is old, treats the child. | The man near a house, who is old, does not treat the child.
+    There is a treatment. | There is no treatment.
+    Open the house. | Do not open the house.
+    They ate some bread. | They did not eat any bread.
+    The light is not red. | The light is red.
+    The child cannot sleep. | The child can sleep.
+    The child doesn't often sleep. | The child often sleeps.
+    They did not see the house. | They saw the house.
+    There is no treatment. | There is a treatment.
+    The doctor has no cats. | The doctor has cats.
+    She no longer lives in a house. | She still lives in a house.
+    The sentence is incorrect. | The sentence is correct.
+    They did not find any bread. | They found some bread.
+    Mutations cause deafness. | Mutations do not cause deafness.
+    If you have a fever, you should see a doctor. | If you have a fever, you should not see a doctor.
+""")
 
 
 @parametrize("text, expected", NEGATIONS)

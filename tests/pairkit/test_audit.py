@@ -13,6 +13,7 @@ from tests.support.shorthand import (
     pair_table,
     parametrize,
     raises,
+    values,
 )
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
@@ -76,13 +77,13 @@ def test_equal_texts_of_issues_in_two_splits(url, leaks):
 
 
 def test_repeated_and_contradictory_pairs():
-    rows = [
-        ("a b", "c d", 1),
-        ("e f", "g h", 1),
-        ("m", "n", 1),
-        ("c d", "a b", 1),
-        ("g h", "e f", 0),
-    ]
+    rows = values("""
+        a b | c d | 1
+        e f | g h | 1
+        m | n | 1
+        c d | a b | 1
+        g h | e f | 0
+    """)
     rows.append(("n", "m", 0))
     report = audit(dataset(train=[*rows, ("i", "i", 0), ("", "k", 0)]))
     assert report.repeated_pairs.count == 1

@@ -19,7 +19,7 @@ from pairkit.extracting.html_blocks import (
     read_html,
 )
 from tests.support.linear import assert_linear, repeated
-from tests.support.shorthand import config_error, parametrize
+from tests.support.shorthand import config_error, parametrize, values
 
 
 def words(texts):
@@ -358,16 +358,13 @@ def test_any_text(text):
 
 
 def test_opening_text():
-    for text, first in (
-        ("It rains, e.g. here. (Or not.) It pours.", "It rains, e.g. here. (Or not.)"),
-        (
-            "Die Post ist zu, bzw. ändert den Ort. Übrigens",
-            "Die Post ist zu, bzw. ändert den Ort.",
-        ),
-        ("يمطر هنا. يتوقف هناك.", "يمطر هنا."),
-        ("下雨了。他说：“走吧。”停了", "下雨了。他说：“走吧。”"),
-        ("下雨了。停了", "下雨了。"),
-    ):
+    for text, first in values("""
+        It rains, e.g. here. (Or not.) It pours. | It rains, e.g. here. (Or not.)
+        Die Post ist zu, bzw. ändert den Ort. Übrigens | Die Post ist zu, bzw. ändert den Ort.
+        يمطر هنا. يتوقف هناك. | يمطر هنا.
+        下雨了。他说：“走吧。”停了 | 下雨了。他说：“走吧。”
+        下雨了。停了 | 下雨了。
+    """):
         assert opening_text(text, len(text) - 1) == first
     assert opening_text("It rains. It pours. It stops.", 20) == "It rains. It pours."
     assert opening_text("It rains and pours", 10) == "It rains"

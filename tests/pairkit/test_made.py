@@ -158,7 +158,11 @@ def test_merged_pairs_occur_once_with_source(tmp_path):
         with config_error(words):
             pairkit.merge([one], tmp_path / "out", dropped=file, fresh=False)
     assert texts(made) == {
-        "train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]
+        "train": values("""
+            one | a | b | 1
+            one | c | d | 0
+            other | e | f | 1
+        """)
     }
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}
@@ -427,7 +431,12 @@ def test_repeats_and_conflicts_of_a_split(tmp_path, conflicts, kept, dropped, co
 
 def test_conflicts_of_scores():
     """Scores that differ by less than a fifth of their scale are repeats."""
-    rows = [("a", "b", 4.5), ("b", "a", 4.0), ("c", "d", 4.5), ("d", "c", 3.0)]
+    rows = values("""
+        a | b | 4.5
+        b | a | 4.0
+        c | d | 4.5
+        d | c | 3.0
+    """)
     scores = pair_table(rows)
     made = pairkit.split(scores, split_sizes=(1, 0, 0))
     assert made.pairs["train"].rows() == [("a", "b", 4.5)]

@@ -6,7 +6,14 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.support.shorthand import config_error, data_error, parametrize, raises, table
+from tests.support.shorthand import (
+    config_error,
+    data_error,
+    parametrize,
+    raises,
+    table,
+    values,
+)
 
 HANDBOOK = """\
 ---
@@ -196,17 +203,18 @@ def test_invalid_mappings(columns, message):
 
 
 def test_drop_reasons(tmp_path):
-    texts = [
-        ("Overview", "Of pumps."),
-        ("overview", "Of motors."),  # ambiguous
-        ("Rain", "Rain"),
-        ("", "Nobody named it."),
-        ("No", "Too short."),
-        ("1234", "Numbers alone."),
-        ("A bell", "It rings \x07."),
-        ("Snow", "It is white."),
-        ("Snow", "It is white."),
-    ]
+    texts = values(r"""
+        Overview | Of pumps.
+        # ambiguous
+        overview | Of motors.
+        Rain | Rain
+        '' | Nobody named it.
+        No | Too short.
+        '1234' | Numbers alone.
+        A bell | 'It rings \x07.'
+        Snow | It is white.
+        Snow | It is white.
+    """)
     rows = pl.DataFrame(texts, ["title", "body"], orient="row")
     made = mined(rows, rules="title-body")
     reasons = [

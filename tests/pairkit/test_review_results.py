@@ -20,6 +20,7 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    values,
 )
 
 WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
@@ -163,10 +164,10 @@ def test_majority(tmp_path):
     review = reviewed(tmp_path, (1,) * 5, ann="yyyus", bob="ynnss", cid="nsnss")
     pairs = pairkit.read(review.path)
     assert pairs.label_kind == "binary"
-    assert sorted(pairs["test"].rows()) == [
-        ("0 one", "other 0", 1, ["ann", "bob", "cid"]),
-        ("2 one", "other 2", 0, ["ann", "bob", "cid"]),
-    ]
+    assert sorted(pairs["test"].rows()) == values("""
+        0 one | other 0 | 1 | ['ann', 'bob', 'cid']
+        2 one | other 2 | 0 | ['ann', 'bob', 'cid']
+    """)
     found = review.report()
     assert (found.total.unsure, found.total.disputed, found.disputed) == (1, 1, 3)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from tests.pairkit.review_material import Reviewer, ann_at, judge_all, rows, text_in
-from tests.support.shorthand import config_error, data_error, pair, parametrize
+from tests.support.shorthand import config_error, data_error, pair, table
 
 EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
 
@@ -37,62 +37,32 @@ def counts(found):
     }
 
 
-@parametrize(
-    "labels, facts, expected",
-    [
-        (
-            [1, 0],
-            [
-                {
-                    "repo": "a/b",
-                    "relation": "same",
-                    "confidence": 0.98,
-                    "evidence": EVIDENCE,
-                },
-                {},
-            ],
-            {
-                "evidence": {"closer_comment"},
-                "confidence": {"from 0.95 on"},
-                "relation": {"same"},
-                "source": {"a/b"},
-            },
-        ),
-        (
-            [0, 0, 1],
-            [{"negative_kind": "hard", "confidence": 0.2}, {"llms": ["b", "a"]}, {}],
-            {
-                "evidence": {"hard negative"},
-                "confidence": {"below 0.5"},
-                "llm": {"a + b"},
-            },
-        ),
-        ([3.6, 0.7], [{}, {}], {"label": {"grade 4", "grade 1"}}),
-        # Columns of others with these names
-        ([0, 1], [{"votes": [3, 1]}, {"votes": []}], {"judges": {"not judged"}}),
-        ([0, 1], [{"votes": [{"by": "a", "vote": "up"}]}, {"votes": "2"}], {}),
-        ([0.75, 0.2, 0.0], [{}] * 3, {"label": {"grade 4", "grade 1", "grade 0"}}),
-        (
-            [1] * 5,
-            [
-                {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
-                for votes in (
-                    ["same"] * 4 + ["opposite"],
-                    ["same", "opposite"],
-                    ["same", "unsure", "unsure"],
-                    ["unsure"],
-                    [],
-                )
-            ],
-            {
-                "judges": {
-                    "judges agree",
-                    "judges differ",
-                    "judges unsure",
-                    "not judged",
-                }
-            },
-        ),
+@table(
+    """
+    labels, facts, expected
+    [1, 0] | known | label 1, label 0, evidence closer_comment, confidence from 0.95 on, relation same, source a/b
+    [0, 0, 1] | negatives | label 1, label 0, evidence hard negative, confidence below 0.5, llm a + b
+    [3.6, 0.7] | [{}, {}] | label grade 4, label grade 1
+    # Columns of others with these names
+    [0, 1] | [{'votes': [3, 1]}, {'votes': []}] | label 1, label 0, judges not judged
+    [0, 1] | [{'votes': [{'by': 'a', 'vote': 'up'}]}, {'votes': '2'}] | label 1, label 0
+    [0.75, 0.2, 0.0] | [{}, {}, {}] | label grade 4, label grade 1, label grade 0
+    [1, 1, 1, 1, 1] | cast | label 1, judges judges agree, judges judges differ, judges judges unsure, judges not judged
+    """,
+    known=[
+        {"repo": "a/b", "relation": "same", "confidence": 0.98, "evidence": EVIDENCE},
+        {},
+    ],
+    negatives=[{"negative_kind": "hard", "confidence": 0.2}, {"llms": ["b", "a"]}, {}],
+    cast=[
+        {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
+        for votes in (
+            ["same"] * 4 + ["opposite"],
+            ["same", "opposite"],
+            ["same", "unsure", "unsure"],
+            ["unsure"],
+            [],
+        )
     ],
 )
 def test_facts(begun, labels, facts, expected):
@@ -101,9 +71,8 @@ def test_facts(begun, labels, facts, expected):
         for n, (label, more) in enumerate(zip(labels, facts, strict=True))
     ]
     found = counts(reported(begun(pairs, n=len(pairs))))
-    assert {name: {*values} for name, values in found.items()} == {
-        "label": {*found["label"]}
-    } | expected
+    named = {f"{name} {value}" for name, values in found.items() for value in values}
+    assert named == {*expected.split(", ")}
 
 
 def test_default_sample(begun):

@@ -30,6 +30,7 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    values,
 )
 
 
@@ -75,24 +76,24 @@ def test_lists_of_positives():
         read_rows(rows)
     skip = label_rules(None, None, "skip")
     found = read_rows(rows, rules=skip)
-    assert found["train"].rows() == [
-        ("q", "a", ["c"]),
-        ("q", "b", ["c"]),
-        ("s", "e", ["f"]),
-    ]
+    assert found["train"].rows() == values("""
+        q | a | ['c']
+        q | b | ['c']
+        s | e | ['f']
+    """)
     assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == [
         "1",
         "1",
         "3",
     ]
     pairs = read(rows, bad_rows="skip")["train"].select("text1", "text2", "label")
-    assert pairs.rows() == [
-        ("q", "a", 1),
-        ("q", "b", 1),
-        ("q", "c", 0),
-        ("s", "e", 1),
-        ("s", "f", 0),
-    ]
+    assert pairs.rows() == values("""
+        q | a | 1
+        q | b | 1
+        q | c | 0
+        s | e | 1
+        s | f | 0
+    """)
 
 
 def test_single_texts(tmp_path):

@@ -32,7 +32,7 @@ from pairkit.similarity.terms import (
     terms,
 )
 from tests.support.linear import assert_linear
-from tests.support.shorthand import approx, parametrize, text_lines, values
+from tests.support.shorthand import approx, parametrize, table, text_lines, values
 
 
 @parametrize(
@@ -394,15 +394,13 @@ def test_texts_on_disk(kinds, in_memory):
         assert near_identical(texts) == expected
 
 
-@parametrize(
-    "changes, share, threshold, least",
-    [
-        (3, 0.9, 0.8, 0.99),
-        (6, 0.8, 0.8, 0.93),
-        (14, 0.6, 0.6, 0.9),
-        (14, 0.6, 0.5, 0.99),
-    ],
-)
+@table("""
+    changes, share, threshold, least
+    3 | 0.9 | 0.8 | 0.99
+    6 | 0.8 | 0.8 | 0.93
+    14 | 0.6 | 0.6 | 0.9
+    14 | 0.6 | 0.5 | 0.99
+""")
 def test_recall_at_the_threshold(changes, share, threshold, least):
     """Pairs at the threshold with probability 0.94 or more, above it almost surely."""
     count = 300
