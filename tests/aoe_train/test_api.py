@@ -31,6 +31,7 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    values,
 )
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
@@ -258,11 +259,17 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     done = encode(file, model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
-    for given, how, words in (
-        (file, {}, "needs `out`"),
-        (str(file), {}, "needs `out`"),
-        (texts, {"out": tmp_path / "w.npy"}, "is for a file of texts"),
-        (texts, {"precision": "half"}, "precision = 'half': expected 'auto', "),
+    for given, how, words in values(
+        """
+            FILE | {} | needs `out`
+            NAME | {} | needs `out`
+            TEXTS | OUT | is for a file of texts
+            TEXTS | {'precision': 'half'} | "precision = 'half': expected 'auto', "
+            """,
+        FILE=file,
+        NAME=str(file),
+        TEXTS=texts,
+        OUT={"out": tmp_path / "w.npy"},
     ):
         with config_error(words):
             encode(given, model=shallow, **how)

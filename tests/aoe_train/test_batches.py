@@ -27,6 +27,7 @@ from tests.support.shorthand import (
     parametrize,
     table,
     text_lines,
+    values,
 )
 
 
@@ -144,8 +145,15 @@ def test_budget_cuts_by_hand(most, rows, world, cuts):
 
 
 def test_budget_ignores_absent_negatives():
-    rows = np.array([[0, 1, 2, 3], [4, 5, 6, ABSENT], [7, 8, 9, ABSENT]])
-    wide = Examples([*"0123456789"], rows, None, "triplet")
+    rows = values(
+        """
+        0 | 1 | 2 | 3
+        4 | 5 | 6 | ABSENT
+        7 | 8 | 9 | ABSENT
+        """,
+        ABSENT=ABSENT,
+    )
+    wide = Examples([*"0123456789"], np.array(rows), None, "triplet")
     lengths = np.array([1, 2, 3, 4, 1, 1, 1, 2, 2, 9])  # rows of 10, 3 and 13 tokens
     plan = batches_of(wide, lengths, 3, by_tokens(13)).plan(0)
     assert sorted(sorted(batch) for batch in plan) == [[0, 1], [2]]
@@ -181,7 +189,15 @@ WORDS = text_lines("""
 """)
 PAIRS = Examples(
     WORDS,
-    np.array([[0, 1], [1, 1], [4, 0], [2, 5], [3, 1]]),
+    np.array(
+        values("""
+        0 | 1
+        1 | 1
+        4 | 0
+        2 | 5
+        3 | 1
+        """)
+    ),
     np.float32([1, 0, 0.5, 3, 2]),
     "graded",
 )

@@ -94,7 +94,12 @@ def test_one_table_of_layers_and_sizes(bert):
     table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
     sizes = [(one["layers"], one["dim"]) for one in told]
-    assert sizes == [(2, 32), (2, 8), (1, 32), (1, 8)]
+    assert sizes == values("""
+        2 | 32
+        2 | 8
+        1 | 32
+        1 | 8
+    """)
     assert [*table.to_polars()["layers"].unique().sort()] == [1, 2]
     (grid,) = table.tables()
     assert "layers" in str(grid)

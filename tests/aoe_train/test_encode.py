@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from pairkit import ConfigError, DataError
+from pairkit import DataError
 from tests.aoe_train.tiny import (
     Recorded,
     edit,
@@ -26,6 +26,7 @@ from tests.aoe_train.tiny import (
 from tests.support.shorthand import (
     config_error,
     data_error,
+    input_error,
     parametrize,
     raises,
     table,
@@ -279,7 +280,7 @@ def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
     (lines.parent / "in.doc").touch()
     TABLE.write_parquet(lines.parent / "in.parquet")
-    with raises((ConfigError, DataError), match=message):
+    with input_error(message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
 
@@ -369,5 +370,5 @@ def test_invalid_calibration_sets(given, message, lines, tmp_path, fake):
         path.write_bytes(given)
     elif given is not None:
         np.save(path, given)
-    with raises((ConfigError, DataError), match=message):
+    with input_error(message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)

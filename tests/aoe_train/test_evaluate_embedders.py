@@ -18,6 +18,7 @@ from tests.support.shorthand import (
     parametrize,
     raises,
     table,
+    values,
 )
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
@@ -146,7 +147,14 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
         "sizes"
     ]
     sizes = [(one["dim"], one["bytes"]) for one in told]
-    assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
+    assert sizes == values("""
+        5 | 20
+        5 | 5
+        5 | 1
+        3 | 12
+        3 | 3
+        3 | 1
+    """)
     assert [len(call) for call in model.calls] == [4]
     exact, rounded, bits, short, *_ = (
         one["tasks"]["the list given"]["pearson"] for one in told

@@ -31,13 +31,13 @@ from aoe_train.model.similarity import (
 )
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import NamedPrompts, Similarity
-from pairkit import ConfigError, DataError
 from tests.aoe_train import tiny
 from tests.aoe_train.shorthand import figures, stderr
 from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
+    input_error,
     parametrize,
     raises,
     table,
@@ -151,7 +151,7 @@ def test_only_correlations_take_other_labels_than_0_and_1():
         binary(cosines, labels, "mine")
 
 
-@parametrize("cosine, label", [(1e-7, 1e-6), (500_000.1, 0.1)])
+@table("cosine, label\n1e-7 | 1e-6\n500_000.1 | 0.1")
 def test_a_correlation_of_any_scale(cosine, label):
     cosines = cosine * np.array([1, 1, 1, 2])
     found = correlation(cosines, label * np.arange(4), "mine")
@@ -183,8 +183,22 @@ def test_invalid_vectors_are_refused(broken, words):
         TaskVectors(broken, [["a", "cc", "b", "dc"]])
 
 
-PAIRS = np.array([[0, 1], [0, 2], [1, 1], [0, 3]])
-POINTS = np.float32([[3, 4], [6, 8], [0, 5], [0, 0]])
+PAIRS = np.array(
+    values("""
+    0 | 1
+    0 | 2
+    1 | 1
+    0 | 3
+    """)
+)
+POINTS = np.float32(
+    values("""
+    3 | 4
+    6 | 8
+    0 | 5
+    0 | 0
+    """)
+)
 
 
 @table(
@@ -225,7 +239,15 @@ def test_ties_are_misses_beside_large_vectors(similarity):
 
 
 # Angles on a circle: the nearer two of them, the larger the cosine.
-ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
+ANGLES = dict(
+    values("""
+    a | 0
+    b | 10
+    c | 40
+    d | 90
+    e | 170
+    """)
+)
 
 
 def on_circle(texts, **_):
@@ -312,7 +334,7 @@ def test_evaluate_ranks_texts_of_one_group(capsys):
         LONE={"data": with_lone_text},
         ALONE={"data": data[3:]},
     ):
-        with raises((ConfigError, DataError), match=words):
+        with input_error(words):
             ranked(**{"data": data, **wrong})
 
 

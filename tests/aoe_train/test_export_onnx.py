@@ -26,6 +26,7 @@ from tests.support.shorthand import (
     pair_table,
     parametrize,
     table,
+    values,
 )
 
 needs_packages = pytest.mark.skipif(
@@ -116,17 +117,15 @@ def vectors_of_card(card):
 
 @pytest.mark.slow
 @needs_packages
-@parametrize(
-    "backbone, settings",
-    [
-        ("bert", {"pooling": "first-last-avg", "max_length": 40}),
-        (
-            "llama",
-            {"pooling": "last", **around("the {text} in one word:"), "max_length": 48},
-        ),
-        ("llama", {"pooling": "max", "bidirectional": True, "max_length": 48}),
-        ("minilm", {}),
-    ],
+@table(
+    """
+    backbone, settings
+    bert | {'pooling': 'first-last-avg', 'max_length': 40}
+    llama | PROMPTED
+    llama | {'pooling': 'max', 'bidirectional': True, 'max_length': 48}
+    minilm | {}
+    """,
+    PROMPTED={"pooling": "last", "max_length": 48, **around("the {text} in one word:")},
 )
 def test_graphs(request, tmp_path, backbone, settings):
     source = request.getfixturevalue(backbone)
@@ -171,10 +170,28 @@ def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
         export(load(bert, **settings), tmp_path / "x", source=bert)
 
 
-VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
+VECTORS = dict(
+    values("""
+    a | [1.0, 0.0]
+    bb | [0.0, 1.0]
+    ccc | [0.8, 0.6]
+    """)
+)
 # Cosines with the above: 1, 1, 0.96.
-TURNED = {"a": [1.0, 0.0], "bb": [0.0, 2.0], "ccc": [0.6, 0.8]}
-PAIRS = pair_table([("a", "bb", 0.0), ("a", "ccc", 5.0), ("bb", "ccc", 2.5)])
+TURNED = dict(
+    values("""
+    a | [1.0, 0.0]
+    bb | [0.0, 2.0]
+    ccc | [0.6, 0.8]
+    """)
+)
+PAIRS = pair_table(
+    values("""
+    a | bb | 0.0
+    a | ccc | 5.0
+    bb | ccc | 2.5
+    """)
+)
 
 
 def encoding(vectors):

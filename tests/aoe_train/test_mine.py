@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder, mine
-from pairkit import ConfigError, DataError
+from pairkit import DataError
 from tests.aoe_train.shorthand import aoe_json
 from tests.aoe_train.tiny import WORDS, Wrapped, load, sentence_transformer
 from tests.support.shorthand import (
     approx,
     data_error,
+    input_error,
     module_fixture,
     pair_table,
     parametrize,
@@ -253,7 +254,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(
     OF_PAIRS={"corpus": SHIPS},
 )
 def test_what_can_not_be_mined(data, options, words):
-    with raises((ConfigError, DataError), match=words):
+    with input_error(words):
         mine(data, **options)
 
 

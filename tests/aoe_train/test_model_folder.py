@@ -284,13 +284,13 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
     copy = shutil.copytree(minilm, tmp_path / "model")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
-    for name in (
-        "tokenizer.json",
-        "config.json",
-        "1_Pooling/config.json",
-        "own.py",
-        "model.safetensors",
-    ):
+    for name in text_lines("""
+            tokenizer.json
+            config.json
+            1_Pooling/config.json
+            own.py
+            model.safetensors
+            """):
         size = (copy / name).stat().st_size if (copy / name).exists() else 0
         with (copy / name).open("a") as file:
             file.write(" ")

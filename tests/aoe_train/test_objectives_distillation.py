@@ -23,7 +23,7 @@ from tests.aoe_train.test_objectives_mix import (
     seeds,
 )
 from tests.aoe_train.tiny import seeded
-from tests.support.shorthand import approx, config_error, parametrize
+from tests.support.shorthand import approx, config_error, parametrize, values
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")
@@ -56,10 +56,10 @@ def test_scores_of_all_pairs_by_hand():
     own = torch.stack([torch.eye(2), torch.eye(2)], dim=1)
     teacher = torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0.6, 0.8], [0.8, 0.6]]])
     # The second row's first text is the first row's second.
-    for texts, squares in (
-        ([[0, 1], [2, 3]], [0.4, 0.8, 1, 1 - 0.96]),
-        ([[0, 1], [1, 3]], [0.4, 0.8, 1 - 0.96]),
-    ):
+    for texts, squares in values("""
+            [[0, 1], [2, 3]] | [0.4, 0.8, 1, 0.04]
+            [[0, 1], [1, 3]] | [0.4, 0.8, 0.04]
+            """):
         batch = own, torch.tensor(texts), TeacherInfo(teacher_dim=2)
         found = loss_of("score_distill", "positive", *batch, teacher=teacher)
         expected = sum(square**2 for square in squares) / len(squares)

@@ -48,7 +48,12 @@ class Model(Encoder):
         return f"model {self.seed}"
 
 
-EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
+EAST, NORTH, UP, NEAR_EAST = values("""
+    1 | 0 | 0
+    0 | 1 | 0
+    0 | 0 | 1
+    1 | 0.1 | 0
+""")
 ONE = {"q": EAST, "one": NEAR_EAST, "two": NORTH, "three": UP}
 OTHER = {**ONE, "one": NORTH, "two": NEAR_EAST}
 
@@ -165,10 +170,15 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
     evaluate(one, data=rows[1:])
     assert "left out 1 queries with unjudged results" in capsys.readouterr().err
     other_sample = rows[:1].with_columns(query_share=0.9)
-    for damaged, message in (
-        (rows.with_columns(label=0.5), "expected labels 0 and 1"),
-        (rows.with_columns(query_results=9), "no query has judgements of all its"),
-        (pl.concat([rows, other_sample]), "several samples"),
+    for damaged, message in values(
+        """
+            GRADED | expected labels 0 and 1
+            PARTIAL | no query has judgements of all its
+            TWO | several samples
+            """,
+        GRADED=rows.with_columns(label=0.5),
+        PARTIAL=rows.with_columns(query_results=9),
+        TWO=pl.concat([rows, other_sample]),
     ):
         with data_error(message):
             verdict(damaged, one, other)

@@ -25,7 +25,6 @@ from tests.aoe_train.tiny import load
 from tests.support.shorthand import (
     config_error,
     module_fixture,
-    parametrize,
     raises,
     table,
     values,
@@ -177,18 +176,20 @@ def test_bodies_are_refused_before_they_are_read(server):
     assert alive(server)
 
 
-@parametrize(
-    "parts",
-    [
-        # The beginning of TLS.
-        [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))],
-        [b"GET /health HTTP/9.9\r\n\r\n"],
-        [b"A" * 200_000],
-        [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
-    ],
+@table(
+    r"""
+    sent
+    # the beginning of TLS
+    TLS
+    b'GET /health HTTP/9.9\r\n\r\n'
+    LONG
+    b'POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n'
+    """,
+    TLS=b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)),
+    LONG=b"A" * 200_000,
 )
-def test_other_protocols_are_refused(server, parts):
-    answer, _ = raw(server, *parts)
+def test_other_protocols_are_refused(server, sent):
+    answer, _ = raw(server, sent)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
     assert alive(server)
 
@@ -231,9 +232,14 @@ def test_a_key_is_required_except_for_health(encoder):
         assert embed(client(server, KEY)).data
         with raises(openai.AuthenticationError, match="needs a key"):
             embed(client(server, KEY[:-1]))
-        for headers in (
-            {},
-            *({"Authorization": value} for value in (KEY, "Bearer ", "Bearer \xff")),
+        for (headers,) in values(
+            """
+                {}
+                BARE
+                {'Authorization': 'Bearer '}
+                {'Authorization': 'Bearer \xff'}
+                """,
+            BARE={"Authorization": KEY},
         ):
             answer = post(server, {"input": "a dog"}, **headers)
             found = answer.status_code, answer.headers["www-authenticate"]

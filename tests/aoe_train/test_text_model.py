@@ -39,10 +39,18 @@ from aoe_train.model.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.test_no_waiting import SIZES
 from tests.aoe_train.tiny import load, seeded
-from tests.support.shorthand import config_error, parametrize, raises, table
+from tests.support.shorthand import config_error, parametrize, raises, table, values
 
 # A text of three tokens, one of two.
-TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])
+TOKENS = torch.tensor(
+    values("""
+    1.0 | 8
+    3 | 4
+    5 | 0
+    7 | 2
+    9 | 6
+    """)
+)
 
 
 @table(

@@ -86,8 +86,14 @@ SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
 @parametrize("maker", SPACED)
-@parametrize(
-    "prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word']
+@table(
+    """
+    prompt
+    Summarize sentence {text} in one word:
+    {text} in one word:
+    'query: {text}'
+    in {text}" word
+    """
 )
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()

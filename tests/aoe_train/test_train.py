@@ -31,7 +31,6 @@ from tests.support.shorthand import (
     data_error,
     module_fixture,
     pair,
-    parametrize,
     table,
 )
 
@@ -254,12 +253,13 @@ def test_tensorboard_continues_after_a_kill(
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
-@parametrize(
-    "lines, words",
-    [
-        ("text\n" + "a\nthe\n" * 3, "single texts"),
-        ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3"),
-    ],
+@table(
+    r"""
+    lines, words
+    'text\na\nthe\na\nthe\na\nthe\n' | single texts
+    ALIKE | '3'
+    """,
+    ALIKE="sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9,
 )
 def test_unusable_dev_rows(data, shallow, out, tmp_path, capsys, lines, words):
     shutil.copy(data["data"], tmp_path / "train.tsv")

@@ -21,6 +21,7 @@ from tests.support.shorthand import (
     parametrize,
     table,
     text_lines,
+    text_table,
     values,
 )
 
@@ -138,18 +139,19 @@ def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     assert "The backbone's is `apache-2.0`." in body
 
 
-TEXTS = {
-    "English": "How do I locate my card?\nThe editor crashes when I save a file.\nWhere is my refund?",
-    "code": "fn main() { let value: Vec<u8> = read_file(path)?; }\nerror[E0308]: mismatched types in match",
-    "German": "Die Datei kann nicht gespeichert werden\nMeine Karte wurde im Geschäft abgelehnt",
-    "Spanish": "No se puede guardar el archivo porque el disco está lleno\nLa pantalla se apaga de repente",
-    "Russian": "Не удаётся сохранить файл\nЭкран внезапно гаснет",
-    "Korean": "파일을 저장할 수 없습니다\n화면이 갑자기 꺼집니다",
-    "Chinese": "无法保存文件，磁盘已满\n打开编辑器时窗口崩溃，菜单显示错误",
-    "Japanese": "ファイルを保存できません\n画面が突然消えます",
-    "too short": "ok",
-    "no letters": "12 345\n" * 20,
-}
+TEXTS = {"no letters": "12 345\n" * 20} | dict(
+    text_table(r"""
+    English | How do I locate my card?\nThe editor crashes when I save a file.\nWhere is my refund?
+    code | fn main() { let value: Vec<u8> = read_file(path)?; }\nerror[E0308]: mismatched types in match
+    German | Die Datei kann nicht gespeichert werden\nMeine Karte wurde im Geschäft abgelehnt
+    Spanish | No se puede guardar el archivo porque el disco está lleno\nLa pantalla se apaga de repente
+    Russian | Не удаётся сохранить файл\nЭкран внезапно гаснет
+    Korean | 파일을 저장할 수 없습니다\n화면이 갑자기 꺼집니다
+    Chinese | 无法保存文件，磁盘已满\n打开编辑器时窗口崩溃，菜单显示错误
+    Japanese | ファイルを保存できません\n画面が突然消えます
+    too short | ok
+    """)
+)
 KNOWN = ("English", "code", "too short", "no letters")
 
 

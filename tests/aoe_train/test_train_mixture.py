@@ -6,7 +6,6 @@ from pathlib import Path
 import yaml
 
 from aoe_train import plan, train
-from pairkit import ConfigError, DataError
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import (
     POSITIVES,
@@ -20,8 +19,8 @@ from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
+    input_error,
     module_fixture,
-    raises,
     text_lines,
     values,
 )
@@ -195,5 +194,5 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
 
 def test_nan_loss_names_the_dataset(files, shallow, out):
     objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
-    with raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
+    with input_error(r"rows [\d, ]+ of qa \(counted from 0"):
         fit(three(files), shallow, out, objective=objective)

@@ -1,12 +1,10 @@
 """Defaults by rows and backbone; settings, data and objectives that a run refuses in one line."""
 
-import pytest
 import torch
 from transformers import BertModel
 from transformers.integrations import integration_utils
 
 from aoe_train import Encoder, TextObjective, plan, train
-from pairkit import ConfigError, DataError
 from tests.aoe_train.shorthand import python, stderr
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
@@ -19,7 +17,14 @@ from tests.aoe_train.tiny import (
     write_pairs,
     write_triplets,
 )
-from tests.support.shorthand import approx, module_fixture, pair, parametrize, table
+from tests.support.shorthand import (
+    approx,
+    input_error,
+    module_fixture,
+    pair,
+    parametrize,
+    table,
+)
 
 BINARY = [pair(f"a {word}", f"the {word}", n % 2) for n, word in enumerate(WORDS[:16])]
 
@@ -100,7 +105,7 @@ def test_refused_settings(kind, settings, message, data, shallow, out):
 
 
 def refused(rows, message, backbone, out, **given):
-    with pytest.raises((ConfigError, DataError), match=message) as raised:
+    with input_error(message) as raised:
         train(rows, backbone=backbone, out=out, **given)
     assert "\n" not in str(raised.value)
     assert not out.exists()

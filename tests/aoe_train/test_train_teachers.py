@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from aoe_train import Encoder, plan, train
-from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -21,9 +20,9 @@ from tests.support.shorthand import (
     approx,
     config_error,
     data_error,
+    input_error,
     module_fixture,
     parametrize,
-    raises,
     table,
 )
 
@@ -243,7 +242,7 @@ def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     if rows:
         file = write_rows(tmp_path / "scores.jsonl", [pair | row for row in rows])
     given = {"preset": "auto", "teacher.scores": str(file)}
-    with raises((ConfigError, DataError), match=message):
+    with input_error(message):
         run([pair], shallow, tmp_path / "m", **given)
 
 

@@ -87,6 +87,11 @@ def data_error(words):
     return raises(DataError, match=words)
 
 
+def input_error(words):
+    """Expect settings or data to be refused."""
+    return raises((ConfigError, DataError), match=words)
+
+
 def remote_error(words):
     return raises(RemoteError, match=words)
 
