@@ -58,9 +58,8 @@ def _kind(value: object) -> type:
 def _mixed(name: str, values: Sequence[Any]) -> pl.Series:
     cells: list[dict[str, str] | None] = []
     for value in values:
-        cell = {"text": str(value)}
-        if isinstance(value, list | dict):
-            cell = {"json": _json(value)}
+        is_nested = isinstance(value, list | dict)
+        cell = {"json": _json(value)} if is_nested else {"text": str(value)}
         cells.append(None if value is None else cell)
     return pl.Series(name, cells, MIXED)
 

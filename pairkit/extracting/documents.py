@@ -197,9 +197,10 @@ def document_files(source: Source) -> DocumentFiles | None:
         return None
     documents = []
     others = []
+    found = sorted(path.rglob("*"))
     # A result of ours, perhaps of an earlier run, isn't part of its source.
-    results = {record.parent for record in path.rglob("*/run.json")}
-    for file in sorted(path.rglob("*")):
+    results = {file.parent for file in found if file.name == "run.json"} - {path}
+    for file in found:
         folders = file.relative_to(path).parent.parts
         is_hidden = any(folder.startswith(".") for folder in folders)
         if is_hidden or not results.isdisjoint(file.parents):

@@ -25,7 +25,7 @@ from mdit_py_plugins.container import container_plugin
 from pairkit.base.cli.options import ENCODING
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.extras import needed_for
-from pairkit.base.system.text_lines import read_text, read_whole
+from pairkit.base.system.text_lines import JAPANESE_MAIL, read_text, read_whole
 from pairkit.extracting.html_blocks import (
     KNOWN_TAGS,
     LINE,
@@ -399,10 +399,14 @@ def _decoded(path: Path) -> str:
     """The text of a file; an HTML page may name another encoding than UTF-8."""
     content = read_whole(path)
     named = _CHARSET.search(content, 0, _HEAD_BYTES)
-    # ISO-2022-JP is ASCII.
-    is_mail = b"\x1b$" in content
-    is_utf8 = not is_mail and content.decode(errors="ignore").encode() == content
-    if named is not None and ENCODING not in os.environ and not is_utf8:
+    if (
+        named is not None
+        and ENCODING not in os.environ
+        and (
+            JAPANESE_MAIL in content
+            or content.decode(errors="ignore").encode() != content
+        )
+    ):
         with suppress(LookupError, UnicodeDecodeError):
             return content.decode(named[1].decode())
     try:

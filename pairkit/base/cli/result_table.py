@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pairkit.base.cli.terminal import CommandResult
-from pairkit.base.extras import __version__
 from pairkit.base.printable import printable
 
 PAGE_HEAD = (
@@ -210,6 +209,8 @@ def html_page(
     foot: str,
 ) -> str:
     """A page of the command, with links to its sections; empty ones are left out."""
+    from pairkit.base.extras import __version__
+
     shown = [
         (f"section{place}", title, body)
         for place, (title, body) in enumerate(sections.items())

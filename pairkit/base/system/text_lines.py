@@ -30,7 +30,7 @@ MAX_RATIO = 200
 FREE_BYTES = 64 << 20  # allowed at any ratio
 _BLOCK_BYTES = 1 << 20
 
-_JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
+JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
 _ODD = re.compile(r"[^ -~\t]")
 _NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
@@ -82,7 +82,7 @@ class _Decoder:
 
     def decode(self, line: bytes, row: int) -> str:
         if line.isascii():  # most are, and this is the fastest check
-            if _JAPANESE_MAIL in line:
+            if JAPANESE_MAIL in line:
                 raise self._unknown(row, line.decode("ascii"))
             return line.decode("ascii")
         if row == 1 and line.startswith(codecs.BOM_UTF8):
@@ -133,7 +133,7 @@ def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
     """The bytes of a text in UTF-8; they may be so already."""
     with suppress(UnicodeDecodeError):
         data.decode()
-        if _JAPANESE_MAIL not in data:
+        if JAPANESE_MAIL not in data:
             return data
     try:
         return data.decode(encoding).encode()
