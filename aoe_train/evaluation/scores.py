@@ -117,13 +117,13 @@ class Scoring(NamedTuple):
         """Encode the texts of all tasks, and score a model on each task, by name."""
         ours = self._measure(model.embedder)
         theirs = {} if rival is None else self._measure(rival.embedder)
+        trained = np.concatenate([each.trained for each in (model, rival) if each])
         scores = {}
         for task in self._with_progress("resample"):
             metrics = ours[task.name]
             rival_metrics = theirs.get(task.name)
             measured = None
-            if self.gains and rival and rival_metrics and self.resampling.number:
-                trained = np.union1d(model.trained, rival.trained)
+            if self.gains and rival_metrics and self.resampling.number:
                 seen = trained_examples(task, trained)
                 measured = gain(
                     metrics.whole, rival_metrics.whole, self.resampling, seen
