@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 KINDS = ("densities", "halves", "curves", "pairs")
 RECORD_FILE = "figures.json"
+_FIGURE = re.compile(r"(curves|densities|pairs|halves[A-Za-z0-9._-]*)\.(png|svg)")
 # Digits of a cosine; those after them are rounding errors, which would break ties.
 _DIGITS = 12
 
@@ -247,8 +248,10 @@ def _check_folder(out: Path) -> None:
     """Refuse to replace a folder that has anything but our figures."""
     check_place(out, "a set of figures", "figures")
     record = try_read_json_object(out / RECORD_FILE) or {}
-    files = record.get("files", ())
-    ours = [RECORD_FILE, *files] if files else ()
+    files = record.get("files")
+    names = map(str, files) if isinstance(files, list) else ()
+    figures = [name for name in names if _FIGURE.fullmatch(name)]
+    ours = [RECORD_FILE, *figures] if figures else ()
     check_no_other_files(out, ours, "a set of figures")
 
 
