@@ -380,8 +380,8 @@ class SentenceReader:
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         """Whether a pattern follows in a language with another order of words."""
-        follows = by.match(self.sentence.codes, marker.end) is not None
-        return self.sentence.is_foreign and follows
+        sentence = self.sentence
+        return sentence.is_foreign and bool(by.match(sentence.codes, marker.end))
 
     def _is_qualified(self, marker: Marker) -> bool:
         """Whether the sentence also names a difference: "the same cause, but another symptom"."""

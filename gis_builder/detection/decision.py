@@ -69,7 +69,7 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     else:
         tracker = track_claims(thread, marks, kind_of, rules)
         if tracker.over_limit:
-            return _uncertain(issue.ref, tracker.over_limit)
+            return undecided(issue.ref, tracker.over_limit)
         verdict = _from_claims(tracker, marks)
         pulls = {
             ref for statement in tracker.statements for ref in statement.reading.pulls
@@ -121,12 +121,13 @@ def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
     return tuple(dict.fromkeys(filter(None, last)))
 
 
-def _uncertain(
+def undecided(
     ref: IssueRef,
     reason: str,
     targets: IssueRefs = (),
     evidence: tuple[Evidence, ...] = (),
 ) -> Verdict:
+    """An uncertain verdict, for this reason."""
     return Verdict(ref, VerdictOutcome.UNCERTAIN, targets, _UNCERTAIN, reason, evidence)
 
 
@@ -222,7 +223,7 @@ def _without_claim(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
     possible = [tracked for tracked in tracker.claims if tracked.claim.kind in kinds]
     for tracked in reversed(possible):
         if tracked.targets:
-            return _uncertain(ref, "claim_not_acted_on", tracked.targets, evidence)
+            return undecided(ref, "claim_not_acted_on", tracked.targets, evidence)
     if any(tracked.statement.role in DECIDING_ROLES for tracked in possible):
         return _without_original(tracker, evidence)
     confidence = _REJECTED if tracker.claims else _NOT_CLAIMED
@@ -251,8 +252,8 @@ def _without_original(tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> 
     ref = tracker.issue.ref
     nearby = _named_nearby(tracker)
     if nearby is None:
-        return _uncertain(ref, "no_target", (), evidence)
-    return _uncertain(ref, "only_mentioned", nearby.targets, (*evidence, nearby))
+        return undecided(ref, "no_target", (), evidence)
+    return undecided(ref, "only_mentioned", nearby.targets, (*evidence, nearby))
 
 
 def _claimed_original(tracker: ClaimTracker) -> IssueRefs:

@@ -14,7 +14,7 @@ from gis_builder.detection.claim_tracker import (
     track_claims,
 )
 from gis_builder.detection.claim_weight import weight
-from gis_builder.detection.decision import decide
+from gis_builder.detection.decision import decide, undecided
 from gis_builder.detection.issue_references import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import (
@@ -124,9 +124,7 @@ def explained(
     is_complete: bool = True,
 ) -> Explanation:
     """The verdict on a thread, with its explanation; only complete threads are judged."""
-    verdict = Verdict(
-        thread.issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "thread_not_fetched"
-    )
+    verdict = undecided(thread.issue.ref, "thread_not_fetched")
     if is_complete:
         verdict = decide(thread, kind_of, rules)
     return Explanation(
