@@ -287,8 +287,7 @@ def _have_prefix(lines: list[Line], source: SourceText) -> bool:
         prefix = _PREFIX.match(text)
         if prefix is None or not source.is_as_long_as(text[prefix.end() :]):
             return False
-        last_word = prefix.group().split()[-1]
-        prefixes.add(last_word)
+        prefixes.add(prefix.group().split()[-1])
     return len(prefixes) > 1
 
 
@@ -309,10 +308,10 @@ def read_lines(text: str, source: SourceText) -> Items:
     """The items of a list; of plain lines if no item of the list is a sentence."""
     lines = _lines(text, source)
     items = _read(lines, source)
-    reasons = {item.reason for item in items}
-    if reasons.isdisjoint((None, "refusal")):
-        unmarked = _read([Line(line.text) for line in lines], source)
-        if any(item.reason is None for item in unmarked):
+    plain = [Line(line.text) for line in lines]
+    if plain != lines and {None, "refusal"}.isdisjoint(item.reason for item in items):
+        unmarked = _read(plain, source)
+        if None in (item.reason for item in unmarked):
             return unmarked
     return items
 

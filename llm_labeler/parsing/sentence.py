@@ -324,8 +324,8 @@ def join_sentences(pieces: Items, source: SourceText) -> Items:
     """Join lines that are single sentences of rewrites of a text of several."""
     kept = [piece.text for piece in pieces if piece.reason is None]
     width = source.width
-    count = sum(len(sentences_of(text)) for text in kept)
-    if width < 2 or not len(kept) == count == width * (source.wanted or 0):
+    count = width * (source.wanted or 0)
+    if width < 2 or not len(kept) == count == sum(map(len, map(sentences_of, kept))):
         return pieces
     rewrites = [Item(" ".join(lines)) for lines in batched(kept, width)]
     return rewrites + [piece for piece in pieces if piece.reason]
